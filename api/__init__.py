@@ -1,0 +1,1 @@
+"""Wengert: autograd with torch's names, and a compiler that shows its work."""

@@ -1,0 +1,1 @@
+"""Fusion, scheduling and LLVM text."""

@@ -1,0 +1,1 @@
+"""The op catalogue, the SSA graph and everything that transforms it."""

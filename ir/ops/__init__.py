@@ -1,0 +1,1 @@
+"""One file per kind of op; each op is defined once."""

@@ -1,0 +1,1 @@
+"""Graph passes: valid IR in, valid IR out, one pass per file."""

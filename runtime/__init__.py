@@ -1,0 +1,1 @@
+"""LLVM JIT, memory, threads and the disk cache."""

@@ -1,0 +1,1 @@
+"""The eager tensor, its autograd engine and the recorder."""
