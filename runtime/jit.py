@@ -1,0 +1,275 @@
+"""LLVM text to object code, and object code to a loaded library.
+
+The only module that imports llvmlite, and it does so at the first use: `import wengert` stays
+light, and a program that never compiles never pays for LLVM.
+
+Invariants:
+- Object code is position independent (small code model, pic), so that one object serves the
+  JIT, the disk cache and `linker.py` alike. Addresses enter as imports when it is loaded.
+- A pass manager runs once. Running one twice aborts the process, so each module gets its own.
+- A `Library` owns its code: an address is valid while the Library is open and referenced.
+- The text is generated, so an error in it is our fault: `JitError` shows the lines at fault.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+
+class JitError(RuntimeError):
+    """LLVM refused generated text or object code: a fault of the compiler, not of its user."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a module is optimised; part of the cache's key, so every field must be printable.
+
+    `light` cleans up only (simplifycfg, instcombine): hand-scheduled kernels such as a GEMM gain
+    nothing from the full pipeline and compile several times faster without it.
+    """
+
+    level: int = 2
+    codegen_level: int = 2
+    loop_vectorize: bool = True
+    slp: bool = False
+    unroll: bool = True
+    light: bool = False
+
+
+DEFAULT = Options()
+LIGHT = Options(light=True)
+
+# Guards the choice of an engine. The rest needs no lock of ours: llvmlite has one around each of
+# its calls, and what is made once may as well be made twice when two threads come first.
+_lock = threading.Lock()
+_names = itertools.count()
+
+
+@cache
+def _llvm() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@dataclass(frozen=True)
+class Host:
+    """The machine the code is for, and who makes it: object code is only valid for an equal one."""
+
+    llvmlite: str
+    llvm: str
+    triple: str
+    cpu: str
+    features: str
+
+
+@cache
+def host() -> Host:
+    """This machine and this LLVM."""
+    llvm = _llvm()
+    import llvmlite
+
+    return Host(
+        llvmlite=llvmlite.__version__,
+        llvm=".".join(map(str, llvm.llvm_version_info)),
+        triple=llvm.get_process_triple(),
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+    )
+
+
+def _new_target_machine(codegen_level: int) -> Any:
+    here = host()
+    target = _llvm().Target.from_triple(here.triple)
+    return target.create_target_machine(
+        cpu=here.cpu, features=here.features, opt=codegen_level,
+        reloc="pic", codemodel="small", jit=True,
+    )
+
+
+@cache
+def _target_machine(codegen_level: int) -> Any:
+    return _new_target_machine(codegen_level)
+
+
+# Note [Engines are replaced]
+# An LLJIT keeps 9 KB of every library it ever held, even unloaded ones. So each takes a few
+# libraries only and is then left to them: their references keep it alive, and when the last of
+# them goes, it goes with all it kept. A new one costs 0.5 ms, shared by the libraries it takes.
+LIBRARIES_PER_ENGINE = 16
+_engine: Any = None
+_engine_room = 0
+
+
+def _an_engine() -> Any:
+    """An LLJIT with room for one more library; see Note [Engines are replaced]."""
+    global _engine, _engine_room
+    with _lock:
+        if _engine_room == 0:
+            # A target machine of its own: the JIT may keep it, so it must not be one that emits.
+            _engine = _llvm().create_lljit_compiler(
+                _new_target_machine(2), use_jit_link=True, suppress_errors=True)
+            _engine_room = LIBRARIES_PER_ENGINE
+        _engine_room -= 1
+        return _engine
+
+
+def compile_text(text: str, *, options: Options = DEFAULT) -> bytes:
+    """Object code of a module of LLVM text."""
+    with _optimised(text, options) as (module, machine):
+        return machine.emit_object(module)
+
+
+def optimised_text(text: str, *, options: Options = DEFAULT) -> str:
+    """The module as LLVM's own optimiser leaves it."""
+    with _optimised(text, options) as (module, _):
+        return str(module)
+
+
+def assembly(text: str, *, options: Options = DEFAULT) -> str:
+    """The machine code of a module, as assembly text."""
+    with _optimised(text, options) as (module, machine):
+        return machine.emit_assembly(module)
+
+
+@contextmanager
+def _optimised(text: str, options: Options) -> Iterator[tuple[Any, Any]]:
+    machine = _target_machine(options.codegen_level)
+    module = _parse(text)
+    try:
+        _optimise(module, machine, options)
+        yield module, machine
+    finally:
+        module.close()
+
+
+def _parse(text: str) -> Any:
+    llvm = _llvm()
+    module = None
+    try:
+        module = llvm.parse_assembly(text)
+        module.triple = host().triple
+        # The text names no layout: without one, LLVM would guess sizes and alignments.
+        module.data_layout = str(_target_machine(DEFAULT.codegen_level).target_data)
+        module.verify()
+    except RuntimeError as error:
+        if module is not None:
+            module.close()
+        raise JitError(_explain(str(error), text)) from None
+    return module
+
+
+def _optimise(module: Any, machine: Any, options: Options) -> None:
+    llvm = _llvm()
+    tuning = llvm.create_pipeline_tuning_options(options.level)
+    tuning.loop_vectorization = options.loop_vectorize
+    tuning.slp_vectorization = options.slp
+    tuning.loop_unrolling = options.unroll
+    builder = llvm.create_pass_builder(machine, tuning)
+    if options.light:
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+    else:
+        passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    _dispose(passes)
+    builder.close()
+    tuning.close()
+
+
+def _dispose(passes: Any) -> None:
+    # llvmlite's class order hides the manager's own disposal behind an empty one, so `close()`
+    # leaks 60 KB per module. Detached after: nothing may dispose of it a second time.
+    _llvm().newpassmanagers.NewPassManager._dispose(passes)
+    passes.detach()
+
+
+class Library:
+    """Loaded code. `close()` unloads it; so does dropping the last reference to it."""
+
+    def __init__(self, engine: Any, tracker: Any, symbols: Iterable[str]) -> None:
+        self._engine = engine
+        self._tracker = tracker
+        self._addresses = {name: tracker[name] for name in symbols}
+
+    def address(self, name: str) -> int:
+        """Where `name` is; it must be one of the symbols the library was loaded with."""
+        if self._tracker is None:
+            raise JitError(f"address of {name!r} asked of a closed library")
+        if name not in self._addresses:
+            raise JitError(f"{name!r} was not asked for at load; these were: "
+                           f"{', '.join(sorted(self._addresses))}")
+        return self._addresses[name]
+
+    def close(self) -> None:
+        """Unloads the code. Nobody may be running it, and its addresses are dead."""
+        tracker, self._tracker = self._tracker, None
+        if tracker is not None:
+            tracker.close()
+        # Only now: the engine may go with its last library, and the tracker points into it.
+        self._engine = None
+
+    def __del__(self) -> None:
+        # At exit the code stays: a daemon thread may still be running it.
+        if not sys.is_finalizing():
+            self.close()
+
+
+def load(object_code: bytes, symbols: Iterable[str],
+         imports: Mapping[str, int] | None = None) -> Library:
+    """Loads object code; `imports` gives addresses, the process (libc, libm) gives the rest."""
+    symbols = tuple(dict.fromkeys(symbols))
+    builder = _llvm().JITLibraryBuilder().add_object_img(object_code).add_current_process()
+    for name, address in (imports or {}).items():
+        builder.import_symbol(name, address)
+    for name in symbols:
+        builder.export_symbol(name)
+    engine = _an_engine()
+    try:
+        # LLVM never lets a library name be used again, not even after unloading.
+        tracker = builder.link(engine, f"wengert.{next(_names)}")
+    except RuntimeError as error:
+        raise JitError(f"object code did not load: {str(error).strip()}") from None
+    return Library(engine, tracker, symbols)
+
+
+def _explain(message: str, text: str, around: int = 3) -> str:
+    """LLVM's message, followed by the lines it speaks of."""
+    lines = text.splitlines()
+    shown: set[int] = set()
+    for number in _lines_at_fault(message, lines):
+        shown.update(range(max(0, number - around), min(len(lines), number + around + 1)))
+    # Capped, because one broken value may be named by hundreds of lines.
+    excerpt = "\n".join(f"{i + 1:6d} | {lines[i]}" for i in sorted(shown)[:60])
+    return "\n".join(filter(None, [
+        f"internal error: LLVM refused generated text: {message.strip()}", excerpt]))
+
+
+def _lines_at_fault(message: str, lines: list[str]) -> list[int]:
+    # The parser gives a position; the verifier prints the instruction, as LLVM would write it.
+    position = re.search(r"<string>:(\d+):\d+:", message)
+    if position:
+        return [int(position[1]) - 1]
+    names = set()
+    for line in message.splitlines():
+        result = re.match(r"\s*(%[\w.]+|%\"[^\"]+\") = ", line)
+        if result:
+            names.add(result[1])
+    found = [i for i, line in enumerate(lines)
+             if any(line.strip().startswith(f"{name} =") for name in names)]
+    if found:
+        return found
+    spelled = {line.strip() for line in message.splitlines()[1:]}
+    return [i for i, line in enumerate(lines) if line.strip() in spelled]
