@@ -17,7 +17,7 @@ import itertools
 import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -221,9 +221,10 @@ class Library:
         # Only now: the engine may go with its last library, and the tracker points into it.
         self._engine = None
 
-    def __del__(self) -> None:
-        # At exit the code stays: a daemon thread may still be running it.
-        if not sys.is_finalizing():
+    def __del__(self, at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
+        # At exit the code stays: a daemon thread may still be running it. (A default, because
+        # the name `sys` may be gone by then.)
+        if not at_exit():
             self.close()
 
 
