@@ -1,0 +1,167 @@
+"""The random state: torch's CPU generator (mt19937), bit for bit.
+
+`Generator` holds the state and hands out raw words; the distributions are functions over it:
+`sampling` (real-valued and bernoulli), `discrete` (integers, permutations, multinomial) and
+`rejection` (poisson, binomial, gamma, dirichlet).
+
+Invariants:
+* `words(n)` are the next n outputs of mt19937, in the order torch draws them;
+* a state written by `get_state` has torch's 5056-byte layout and each side can load the other's;
+* a normal drawn in a pair but not yet handed out is part of the state.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+
+import numpy as np
+
+Array = np.ndarray
+
+DEFAULT_SEED = 67280421310721
+_WORDS = 624
+
+STATE = np.dtype(
+    {
+        "names": ["seed", "left", "seeded", "next", "key", "normal", "has_normal"]
+        + ["single_normal", "has_single_normal"],
+        "formats": ["<u8", "<i4", "<i4", "<u8", ("<u8", _WORDS), "<f8", "<i4", "<f4", "?"],
+        "offsets": [0, 8, 12, 16, 24, 5024, 5040, 5048, 5052],
+        "itemsize": 5056,
+    }
+)
+
+
+class Generator:
+    """A source of random numbers with torch's names: `Generator().manual_seed(0)`."""
+
+    __slots__ = (
+        "__weakref__",
+        "_bits",
+        "_fresh",
+        "_legacy",
+        "_seed",
+        "_single_normal",
+        "device",
+        "next_normal",
+    )
+
+    def __init__(self, device: object = "cpu") -> None:
+        if str(device).split(":")[0] != "cpu":
+            raise RuntimeError(f"Generator: device {device} has no generator; only cpu has one")
+        self.device = device
+        self._bits = np.random.MT19937(0)
+        # Seeds as the reference mt19937 does, and fills uint32 arrays faster than random_raw.
+        self._legacy = np.random.RandomState(self._bits)
+        self.manual_seed(DEFAULT_SEED)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream of a seed in [-2^63, 2^64); the lower 32 bits decide the numbers."""
+        if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+            kind = type(seed).__name__
+            raise RuntimeError(f"manual_seed expected a long, but got {kind}")
+        seed = operator.index(seed)
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError("Overflow when unpacking long long")
+        self._seed = seed % 2**64
+        self._legacy.seed(self._seed & 0xFFFFFFFF)
+        self._fresh = True
+        self.next_normal: float | None = None
+        self._single_normal: float | None = None
+        return self
+
+    def seed(self) -> int:
+        """Start from a seed taken from the operating system, and return it."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed the stream began with."""
+        return self._seed
+
+    def words(self, count: int) -> Array:
+        """The next `count` outputs of mt19937, as uint32."""
+        if count == 0:
+            return np.empty(0, np.uint32)
+        self._fresh = False
+        if count < 512:  # randint costs 10 us before it draws
+            return self._bits.random_raw(count).astype(np.uint32)
+        return self._legacy.randint(0, 2**32, size=count, dtype=np.uint32)
+
+    def words64(self, count: int) -> Array:
+        """The next `count` pairs of outputs as uint64; the first output is the high half."""
+        pairs = self.words(2 * count).reshape(count, 2)
+        return (pairs[:, 0].astype(np.uint64) << np.uint64(32)) | pairs[:, 1]
+
+    def singles(self, count: int) -> Array:
+        """Uniform float32 in [0, 1): 24 bits of one word each."""
+        return (self.words(count) & np.uint32(0xFFFFFF)).astype(np.float32) * np.float32(2**-24)
+
+    def doubles(self, count: int) -> Array:
+        """Uniform float64 in [0, 1): 53 bits of two words each."""
+        kept = self.words64(count) & np.uint64(2**53 - 1)
+        return kept.astype(np.float64) * 2.0**-53
+
+    def skip(self, count: int) -> None:
+        """Pass over the next `count` words."""
+        if count:
+            self._fresh = False
+            self._bits.random_raw(count, output=False)
+
+    def get_state(self) -> Array:
+        """The whole state as torch lays it out: 5056 bytes."""
+        record = np.zeros((), STATE)
+        engine = self._bits.state["state"]
+        position = engine["pos"]
+        record["seed"], record["seeded"] = self._seed, 1
+        record["key"] = engine["key"]
+        # torch counts down to the next refill, from 624; a new stream starts one step before it
+        record["left"] = _WORDS + 1 - position
+        record["next"] = 0 if self._fresh else position
+        if self.next_normal is not None:
+            record["normal"], record["has_normal"] = self.next_normal, 1
+        if self._single_normal is not None:
+            record["single_normal"], record["has_single_normal"] = self._single_normal, True
+        return np.frombuffer(record.tobytes(), np.uint8).copy()
+
+    def set_state(self, new_state: Array) -> Generator:
+        """Continue from a state written by `get_state`, here or by torch."""
+        if not isinstance(new_state, np.ndarray) or new_state.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if new_state.size != STATE.itemsize:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {STATE.itemsize} but found the input "
+                f"RNG state size to be {new_state.size}"
+            )
+        record = np.frombuffer(np.ascontiguousarray(new_state).tobytes(), STATE)[0]
+        left, following = int(record["left"]), int(record["next"])
+        if not record["seeded"] or not 0 < left <= _WORDS or following > _WORDS:
+            raise RuntimeError("Invalid mt19937 state")
+        engine = {"key": record["key"].astype(np.uint32), "pos": _WORDS + 1 - left}
+        self._bits.state = {"bit_generator": "MT19937", "state": engine}
+        self._seed = int(record["seed"])
+        self._fresh = left == 1 and following == 0
+        self.next_normal = float(record["normal"]) if record["has_normal"] else None
+        self._single_normal = (
+            float(record["single_normal"]) if record["has_single_normal"] else None
+        )
+        return self
+
+    def clone_state(self) -> Generator:
+        """A new generator in the same state; the two then run apart."""
+        return Generator(self.device).set_state(self.get_state())
+
+    def get_offset(self) -> int:
+        """Raises: only counter-based generators have an offset."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        """Raises: only counter-based generators have an offset."""
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Generator, (self.device,), self.get_state()
+
+    def __setstate__(self, state: Array) -> None:
+        self.set_state(state)
