@@ -15,10 +15,11 @@ Note [Streams]: which words a sample consumes is fixed by torch's kernels.
 * bernoulli with a number, dropout, exponential, geometric, cauchy: one float64 uniform each.
 * bernoulli with an array: one uniform each, float64 if the array is, else float32.
 
-Torch has a second route for `bernoulli_(number)` (so dropout) and `exponential_` (so multinomial
-without replacement) where MKL is linked and the processor is Intel's: one word of the generator
-seeds an MKL stream that the threads share out. That route is not reproduced; on every other
-processor torch's numbers and states are the ones given here.
+Checked against torch 2.13 on an AMD processor with AVX2, where every sampler takes the route
+above. By its published sources torch has another one, not reproduced and not checked here, for
+`bernoulli_(number)` (so dropout) and `exponential_` (so multinomial without replacement): with
+MKL on an Intel processor, one draw of the generator seeds an MKL stream (MCG31). Builds without
+AVX2 and fused multiply-add (ARM among them) may differ in the last bit of floating samples.
 """
 
 from __future__ import annotations
