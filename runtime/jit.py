@@ -55,7 +55,7 @@ _names = itertools.count()
 
 @cache
 def _llvm() -> Any:
-    import llvmlite.binding as llvm
+    import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -77,7 +77,7 @@ class Host:
 def host() -> Host:
     """This machine and this LLVM."""
     llvm = _llvm()
-    import llvmlite
+    import llvmlite  # type: ignore[import-untyped]
 
     return Host(
         llvmlite=llvmlite.__version__,

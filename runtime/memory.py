@@ -202,11 +202,11 @@ class ArenaCode:
         names = ("wengert_arena_take", "wengert_arena_give", "wengert_arena_trim")
         self.library = object_cache.build(ARENA, names)
         self.addresses = {name: self.library.address(name) for name in names}
-        self.take, self.give, self.trim = (
-            ctypes.CFUNCTYPE(result, ctypes.c_void_p, *more)(address)
-            for (result, more), address in zip(
-                [(ctypes.c_void_p, [ctypes.c_int64]), (None, [ctypes.c_void_p]), (None, [])],
-                self.addresses.values()))
+        pointer, size = ctypes.c_void_p, ctypes.c_int64
+        take, give, trim = self.addresses.values()
+        self.take = ctypes.CFUNCTYPE(pointer, pointer, size)(take)
+        self.give = ctypes.CFUNCTYPE(None, pointer, pointer)(give)
+        self.trim = ctypes.CFUNCTYPE(None, pointer)(trim)
 
 
 @cache

@@ -193,6 +193,7 @@ def run(code, **environment):
 PRELUDE = f"""
 import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 import os, time
+import numpy as np
 from test_threads import Bench
 from wengert.runtime import threads
 """
@@ -280,7 +281,8 @@ def test_workers_leave_signals_to_python():
 threads.set_num_threads(2)
 before = set(os.listdir("/proc/self/task"))
 bench = Bench(threads.pool())
-bench.counted(64, 20)
+met = np.zeros(1, np.int64)
+bench.pool.parallel(bench.meet, met.ctypes.data, 2)  # the worker has begun, with its own mask
 (worker,) = set(os.listdir("/proc/self/task")) - before
 lines = open(f"/proc/self/task/{worker}/status").read().splitlines()
 print(next(line.split()[1] for line in lines if line.startswith("SigBlk")))

@@ -1,0 +1,291 @@
+; The one function behind every callable that fastcall.py makes (METH_FASTCALL). What differs from
+; callable to callable is a table of 64-bit words, the data of `self`, which is an ndarray.
+; objects.ll comes before this text. Words after a dollar are offsets from layout.py, and the
+; flags of fastcall.py.
+;
+; Invariants
+; - Nothing is written and no reference is taken before every argument has been checked.
+; - The checks need the GIL; the entry does not.
+; - Without a holder, arguments are kept alive by the caller. What was found inside a holder is
+;   not, once the GIL is released: another thread may put something else there. So it is held.
+
+declare ptr @wengert_arena_take(ptr, i64)
+declare void @wengert_arena_give(ptr, ptr)
+
+; Followed by a %Record for each argument, then for each result
+%Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr }
+; 0 arguments  1 results  2 entry  3 flags  4 arena  5 arena's size  6 slow  7 pairs  8 their list
+
+; Fills in the pointers and the objects they belong to; false if an argument does not fit.
+define internal i1 @check(ptr %table, ptr %args, ptr %pointers, ptr %held) {
+entry:
+  %count.p = getelementptr %Table, ptr %table, i32 0, i32 0
+  %count = load i64, ptr %count.p
+  %records = getelementptr %Table, ptr %table, i64 1
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %good ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %yes, label %one
+one:
+  %record = getelementptr %Record, ptr %records, i64 %i
+  %arg.p = getelementptr ptr, ptr %args, i64 %i
+  %arg = load ptr, ptr %arg.p
+  %object = call ptr @unwrap(ptr %record, ptr %arg)
+  %foreign = icmp eq ptr %object, null
+  br i1 %foreign, label %no, label %kind
+kind:
+  %float.p = getelementptr %Record, ptr %record, i32 0, i32 2
+  %float = load i64, ptr %float.p
+  %is.float = icmp ne i64 %float, 0
+  br i1 %is.float, label %number, label %array
+number:
+  %value = getelementptr i8, ptr %object, i64 ${FLOAT}
+  br label %good
+array:
+  %data = call ptr @data_of(ptr %record, ptr %object)
+  %unfit = icmp eq ptr %data, null
+  br i1 %unfit, label %no, label %good
+good:
+  %pointer = phi ptr [ %value, %number ], [ %data, %array ]
+  %pointer.p = getelementptr ptr, ptr %pointers, i64 %i
+  store ptr %pointer, ptr %pointer.p
+  %held.p = getelementptr ptr, ptr %held, i64 %i
+  store ptr %object, ptr %held.p
+  %i1 = add i64 %i, 1
+  br label %next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+define internal { i64, i64 } @extent(ptr %table, ptr %pointers, i64 %i) alwaysinline {
+  %records = getelementptr %Table, ptr %table, i64 1
+  %first.p = getelementptr %Record, ptr %records, i64 %i, i32 9
+  %first = load i64, ptr %first.p
+  %last.p = getelementptr %Record, ptr %records, i64 %i, i32 10
+  %last = load i64, ptr %last.p
+  %pointer.p = getelementptr ptr, ptr %pointers, i64 %i
+  %pointer = load i64, ptr %pointer.p
+  %from = add i64 %pointer, %first
+  %to = add i64 %pointer, %last
+  %half = insertvalue { i64, i64 } poison, i64 %from, 0
+  %whole = insertvalue { i64, i64 } %half, i64 %to, 1
+  ret { i64, i64 } %whole
+}
+
+; Whether no listed pair of arguments shares memory.
+define internal i1 @apart(ptr %table, ptr %pointers) {
+entry:
+  %count.p = getelementptr %Table, ptr %table, i32 0, i32 7
+  %count = load i64, ptr %count.p
+  %list.p = getelementptr %Table, ptr %table, i32 0, i32 8
+  %list = load ptr, ptr %list.p
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %pair ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %pair
+pair:
+  %a.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 0
+  %b.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 1
+  %a = load i64, ptr %a.p
+  %b = load i64, ptr %b.p
+  %ea = call { i64, i64 } @extent(ptr %table, ptr %pointers, i64 %a)
+  %eb = call { i64, i64 } @extent(ptr %table, ptr %pointers, i64 %b)
+  %a0 = extractvalue { i64, i64 } %ea, 0
+  %a1 = extractvalue { i64, i64 } %ea, 1
+  %b0 = extractvalue { i64, i64 } %eb, 0
+  %b1 = extractvalue { i64, i64 } %eb, 1
+  %left = icmp ult i64 %a0, %b1
+  %right = icmp ult i64 %b0, %a1
+  %meet = and i1 %left, %right
+  %k1 = add i64 %k, 1
+  br i1 %meet, label %no, label %next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; New arrays for the results; false, with the exception set, if there is no memory.
+define internal i1 @allocate(ptr %table, ptr %pointers, ptr %made) {
+entry:
+  %args.p = getelementptr %Table, ptr %table, i32 0, i32 0
+  %args = load i64, ptr %args.p
+  %count.p = getelementptr %Table, ptr %table, i32 0, i32 1
+  %count = load i64, ptr %count.p
+  %records = getelementptr %Table, ptr %table, i64 1
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %good ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %one
+one:
+  %i = add i64 %args, %k
+  %descr.p = getelementptr %Record, ptr %records, i64 %i, i32 3
+  %descr = load ptr, ptr %descr.p
+  %nd.p = getelementptr %Record, ptr %records, i64 %i, i32 5
+  %nd = load i32, ptr %nd.p
+  %dims.p = getelementptr %Record, ptr %records, i64 %i, i32 6
+  %dims = load ptr, ptr %dims.p
+  call void @Py_IncRef(ptr %descr)         ; which the next call takes over
+  %array = call ptr @PyArray_NewFromDescr(ptr @ndarray, ptr %descr, i32 %nd, ptr %dims, ptr null,
+                                          ptr null, i32 0, ptr null)
+  %failed = icmp eq ptr %array, null
+  br i1 %failed, label %no, label %good
+good:
+  %made.p = getelementptr ptr, ptr %made, i64 %k
+  store ptr %array, ptr %made.p
+  %data = call ptr @field(ptr %array, i64 ${DATA})
+  %pointer.p = getelementptr ptr, ptr %pointers, i64 %i
+  store ptr %data, ptr %pointer.p
+  %k1 = add i64 %k, 1
+  br label %next
+yes:
+  ret i1 true
+no:
+  call void @release(ptr %made, i64 %k)
+  ret i1 false
+}
+
+; Runs the entry, in an arena if it wants one; the first is false if there was no memory for it.
+define internal { i1, i64 } @run(ptr %table, ptr %pointers, ptr %held) {
+entry:
+  %entry.p = getelementptr %Table, ptr %table, i32 0, i32 2
+  %native = load ptr, ptr %entry.p
+  %flags.p = getelementptr %Table, ptr %table, i32 0, i32 3
+  %flags = load i64, ptr %flags.p
+  %arena.p = getelementptr %Table, ptr %table, i32 0, i32 4
+  %arena = load ptr, ptr %arena.p
+  %size.p = getelementptr %Table, ptr %table, i32 0, i32 5
+  %size = load i64, ptr %size.p
+  %args.p = getelementptr %Table, ptr %table, i32 0, i32 0
+  %args = load i64, ptr %args.p
+  %bare = icmp eq ptr %arena, null
+  br i1 %bare, label %ready, label %take
+take:
+  %block = call ptr @wengert_arena_take(ptr %arena, i64 %size)
+  %empty = icmp eq ptr %block, null
+  br i1 %empty, label %poor, label %ready
+ready:
+  %scratch = phi ptr [ null, %entry ], [ %block, %take ]
+  %gil = and i64 %flags, ${RELEASE_GIL}
+  %keep.gil = icmp eq i64 %gil, 0
+  br i1 %keep.gil, label %short, label %long
+short:
+  %status.short = call i64 %native(ptr %pointers, ptr %scratch)
+  br label %done
+long:
+  %hold = and i64 %flags, ${HOLD}
+  %unheld = icmp eq i64 %hold, 0
+  %held.count = select i1 %unheld, i64 0, i64 %args
+  call void @retain(ptr %held, i64 %held.count)
+  %state = call ptr @PyEval_SaveThread()
+  %status.long = call i64 %native(ptr %pointers, ptr %scratch)
+  call void @PyEval_RestoreThread(ptr %state)
+  call void @release(ptr %held, i64 %held.count)
+  br label %done
+done:
+  %status.raw = phi i64 [ %status.short, %short ], [ %status.long, %long ]
+  br i1 %bare, label %out, label %give
+give:
+  call void @wengert_arena_give(ptr %arena, ptr %scratch)
+  br label %out
+out:
+  ; An entry that returns nothing leaves anything in the register.
+  %says = and i64 %flags, ${STATUS}
+  %mute = icmp eq i64 %says, 0
+  %status = select i1 %mute, i64 0, i64 %status.raw
+  %result = insertvalue { i1, i64 } { i1 true, i64 poison }, i64 %status, 1
+  ret { i1, i64 } %result
+poor:
+  %error = call ptr @PyErr_NoMemory()
+  ret { i1, i64 } { i1 false, i64 0 }
+}
+
+; The answer to arguments that do not fit: the slow path's, or NotImplemented.
+define internal ptr @decline(ptr %table, ptr %args, i64 %nargs) noinline cold {
+entry:
+  %slow.p = getelementptr %Table, ptr %table, i32 0, i32 6
+  %slow = load ptr, ptr %slow.p
+  %none = icmp eq ptr %slow, null
+  br i1 %none, label %not, label %call
+not:
+  call void @Py_IncRef(ptr @NotImplemented)
+  ret ptr @NotImplemented
+call:
+  call void @retain(ptr %args, i64 %nargs)
+  %tuple = call ptr @tuple_of(ptr %args, i64 %nargs)
+  %failed = icmp eq ptr %tuple, null
+  br i1 %failed, label %error, label %go
+go:
+  %result = call ptr @PyObject_CallObject(ptr %slow, ptr %tuple)
+  call void @Py_DecRef(ptr %tuple)
+  ret ptr %result
+error:
+  ret ptr null
+}
+
+define ptr @wengert_call(ptr %self, ptr %args, i64 %nargs) {
+entry:
+  %table = call ptr @field(ptr %self, i64 ${DATA})
+  %count.p = getelementptr %Table, ptr %table, i32 0, i32 0
+  %count = load i64, ptr %count.p
+  %results.p = getelementptr %Table, ptr %table, i32 0, i32 1
+  %results = load i64, ptr %results.p
+  %all = add i64 %count, %results
+  %pointers = alloca ptr, i64 %all, align 16
+  %held = alloca ptr, i64 %count, align 16
+  %made = alloca ptr, i64 %results, align 16
+  %right = icmp eq i64 %nargs, %count
+  br i1 %right, label %look, label %no
+look:
+  %fit = call i1 @check(ptr %table, ptr %args, ptr %pointers, ptr %held)
+  br i1 %fit, label %overlap, label %no
+overlap:
+  %apart = call i1 @apart(ptr %table, ptr %pointers)
+  br i1 %apart, label %room, label %no
+no:
+  %declined = call ptr @decline(ptr %table, ptr %args, i64 %nargs)
+  ret ptr %declined
+room:
+  %enough = call i1 @allocate(ptr %table, ptr %pointers, ptr %made)
+  br i1 %enough, label %go, label %error
+go:
+  %outcome = call { i1, i64 } @run(ptr %table, ptr %pointers, ptr %held)
+  %ran = extractvalue { i1, i64 } %outcome, 0
+  %status = extractvalue { i1, i64 } %outcome, 1
+  br i1 %ran, label %ended, label %drop
+ended:
+  %good = icmp eq i64 %status, 0
+  br i1 %good, label %answer, label %report
+report:
+  call void @release(ptr %made, i64 %results)
+  %number = call ptr @PyLong_FromLongLong(i64 %status)
+  ret ptr %number
+drop:
+  call void @release(ptr %made, i64 %results)
+  br label %error
+error:
+  ret ptr null
+answer:
+  %flags.p = getelementptr %Table, ptr %table, i32 0, i32 3
+  %flags = load i64, ptr %flags.p
+  %several = and i64 %flags, ${TUPLE}
+  %as.tuple = icmp ne i64 %several, 0
+  br i1 %as.tuple, label %tuple, label %single
+tuple:
+  %packed = call ptr @tuple_of(ptr %made, i64 %results)
+  ret ptr %packed
+single:
+  %nothing = icmp eq i64 %results, 0
+  br i1 %nothing, label %none, label %one
+none:
+  call void @Py_IncRef(ptr @None)
+  ret ptr @None
+one:
+  %only = load ptr, ptr %made
+  ret ptr %only
+}

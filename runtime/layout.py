@@ -1,0 +1,143 @@
+"""Where CPython and NumPy keep the fields that native code reads, and a test that they do.
+
+Invariants:
+- Nothing here is trusted: `trouble()` compares each field, read from memory, with what Python
+  says, once per process. If it finds a difference, native code reads no objects at all.
+- Offsets are those of NumPy 2's public `PyArrayObject_fields`; its head is CPython's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import sys
+import sysconfig
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+HEAD = object.__basicsize__  # reference count and type
+TYPE = HEAD - 8
+DATA, ND, DIMS, STRIDES, DESCR, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 40, 48))
+FLOAT = HEAD
+
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+NEW_FROM_DESCR = 94  # index in NumPy's table of functions
+
+PYTHON_FUNCTIONS = (
+    "Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_NoMemory",
+    "PyTuple_New", "PyTuple_SetItem", "PyLong_FromLongLong", "PyObject_CallObject",
+)
+
+
+def python_function(name: str) -> int:
+    """The address of a function of CPython."""
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+@cache
+def new_from_descr() -> int:
+    """The address of NumPy's `PyArray_NewFromDescr`."""
+    core: Any = importlib.import_module("numpy._core._multiarray_umath")
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        python_function("PyCapsule_GetPointer"))(core._ARRAY_API, None)
+    table = (ctypes.c_void_p * (NEW_FROM_DESCR + 1)).from_address(pointer)
+    return table[NEW_FROM_DESCR] or 0
+
+
+def imports() -> dict[str, int]:
+    """Addresses for native code that handles objects."""
+    return {
+        **{name: python_function(name) for name in PYTHON_FUNCTIONS},
+        "PyArray_NewFromDescr": new_from_descr(),
+        "None": id(None),
+        "NotImplemented": id(NotImplemented),
+        "ndarray": id(np.ndarray),
+    }
+
+
+@cache
+def trouble() -> str:
+    """Why objects cannot be read from native code; "" if they can."""
+    if sys.implementation.name != "cpython":
+        return f"this is {sys.implementation.name}, not CPython"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "free-threaded Python lays objects out differently and may change them meanwhile"
+    if HEAD != 16 or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return f"an object's head has {HEAD} bytes, not 16"
+    try:
+        return _array_trouble() or _float_trouble() or _new_trouble()
+    except Exception as error:  # an unknown interpreter may fail in any way: that is an answer
+        return f"the self-test failed: {error!r}"
+
+
+def _array_trouble() -> str:
+    read_only = np.arange(3)
+    read_only.flags.writeable = False
+    unaligned = np.zeros(9, np.uint8)[1:].view(np.float64)
+    for array in (np.zeros((), np.float32), np.arange(6.0).reshape(2, 3), np.zeros((3, 0, 2)),
+                  np.arange(24, dtype=np.int16).reshape(2, 3, 4).transpose(2, 0, 1)[::2],
+                  np.zeros(5, bool), read_only, unaligned, np.zeros(4, ">f4")):
+        for field, (found, expected) in _fields(array).items():
+            if found != expected:
+                return f"ndarray.{field}: {found} where Python says {expected}"
+    return ""
+
+
+def _fields(array: np.ndarray) -> dict[str, tuple[object, object]]:
+    at = id(array)
+    flags = ctypes.c_int32.from_address(at + FLAGS).value
+    seen: dict[str, tuple[object, object]] = {
+        "type": (_word(at + TYPE), id(np.ndarray)),
+        "data": (_word(at + DATA), array.__array_interface__["data"][0]),
+        "nd": (ctypes.c_int32.from_address(at + ND).value, array.ndim),
+        "descr": (_word(at + DESCR), id(array.dtype)),
+        "contiguous": (bool(flags & C_CONTIGUOUS), array.flags.c_contiguous),
+        "aligned": (bool(flags & ALIGNED), array.flags.aligned),
+        "writeable": (bool(flags & WRITEABLE), array.flags.writeable),
+    }
+    if array.ndim and all(found == expected for found, expected in seen.values()):
+        seen["dims"] = (_words(_word(at + DIMS), array.ndim), array.shape)
+        seen["strides"] = (_words(_word(at + STRIDES), array.ndim), array.strides)
+    return seen
+
+
+def _float_trouble() -> str:
+    for value in (1.5, -3.25e300):
+        found = ctypes.c_double.from_address(id(value) + FLOAT).value
+        if _word(id(value) + TYPE) != id(float) or found != value:
+            return f"float: {found} where Python says {value}"
+    return ""
+
+
+def _new_trouble() -> str:
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.c_int, ctypes.c_void_p,
+        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(new_from_descr())
+    dtype = np.dtype(np.float32)
+    ctypes.PYFUNCTYPE(None, ctypes.py_object)(python_function("Py_IncRef"))(dtype)  # it steals one
+    dims = (ctypes.c_int64 * 2)(3, 5)
+    made = make(np.ndarray, dtype, 2, ctypes.addressof(dims), None, None, 0, None)
+    if type(made) is np.ndarray and (made.shape, made.dtype) == ((3, 5), dtype):
+        return ""
+    return f"PyArray_NewFromDescr made {made!r}"
+
+
+def slot_offset(cls: type, slot: str) -> int:
+    """Where instances of `cls` keep the value of an entry of `__slots__`; found by trying."""
+    probe: Any = object.__new__(cls)
+    mark = object()
+    setattr(probe, slot, mark)
+    for at in range(HEAD, cls.__basicsize__, 8):
+        if _word(id(probe) + at) == id(mark):
+            return at
+    raise TypeError(f"{cls.__name__}.{slot} is not an entry of __slots__")
+
+
+def _word(at: int) -> int:
+    return ctypes.c_uint64.from_address(at).value
+
+
+def _words(at: int, count: int) -> tuple[int, ...]:
+    return tuple((ctypes.c_int64 * count).from_address(at))

@@ -1,0 +1,184 @@
+; Reading and holding Python objects from native code: the first half of fastcall.ll.
+; Words after a dollar are offsets from layout.py.
+
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyErr_NoMemory()
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyObject_CallObject(ptr, ptr)
+declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+@None = external global i8
+@NotImplemented = external global i8
+@ndarray = external global i8
+
+; What an argument or a result must be
+%Record = type { ptr, i64, i64, ptr, i32, i32, ptr, ptr, i64, i64, i64 }
+; 0 type  1 slot  2 is a float  3 descr  4 flags  5 nd  6 dims  7 strides  8 alignment-1
+; 9 and 10: the first byte and the byte after the last, from the data pointer
+
+define internal ptr @field(ptr %object, i64 %offset) alwaysinline {
+  %at = getelementptr i8, ptr %object, i64 %offset
+  %value = load ptr, ptr %at
+  ret ptr %value
+}
+
+define internal i1 @same_words(ptr %a, ptr %b, i64 %count) alwaysinline {
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %compare ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %equal, label %compare
+compare:
+  %pa = getelementptr i64, ptr %a, i64 %i
+  %pb = getelementptr i64, ptr %b, i64 %i
+  %va = load i64, ptr %pa
+  %vb = load i64, ptr %pb
+  %i1 = add i64 %i, 1
+  %same = icmp eq i64 %va, %vb
+  br i1 %same, label %next, label %different
+equal:
+  ret i1 true
+different:
+  ret i1 false
+}
+
+; The array in a holder, or the object itself; null if it is not what the record wants.
+define internal ptr @unwrap(ptr %record, ptr %object) alwaysinline {
+entry:
+  %want.p = getelementptr %Record, ptr %record, i32 0, i32 0
+  %want = load ptr, ptr %want.p
+  %type = call ptr @field(ptr %object, i64 ${TYPE})
+  %right = icmp eq ptr %type, %want
+  br i1 %right, label %typed, label %no
+typed:
+  %slot.p = getelementptr %Record, ptr %record, i32 0, i32 1
+  %slot = load i64, ptr %slot.p
+  %direct = icmp eq i64 %slot, 0
+  br i1 %direct, label %yes, label %held
+yes:
+  ret ptr %object
+held:
+  %inner = call ptr @field(ptr %object, i64 %slot)
+  %unset = icmp eq ptr %inner, null
+  br i1 %unset, label %no, label %look
+look:
+  %inner.type = call ptr @field(ptr %inner, i64 ${TYPE})
+  %array = icmp eq ptr %inner.type, @ndarray
+  br i1 %array, label %found, label %no
+found:
+  ret ptr %inner
+no:
+  ret ptr null
+}
+
+; The data of an array that is as the record says; null if it is not.
+define internal ptr @data_of(ptr %record, ptr %array) alwaysinline {
+entry:
+  %descr.p = getelementptr %Record, ptr %record, i32 0, i32 3
+  %descr.want = load ptr, ptr %descr.p
+  %descr = call ptr @field(ptr %array, i64 ${DESCR})
+  %descr.ok = icmp eq ptr %descr, %descr.want
+  %flags.p = getelementptr %Record, ptr %record, i32 0, i32 4
+  %flags.want = load i32, ptr %flags.p
+  %flags.at = getelementptr i8, ptr %array, i64 ${FLAGS}
+  %flags = load i32, ptr %flags.at
+  %flags.set = and i32 %flags, %flags.want
+  %flags.ok = icmp eq i32 %flags.set, %flags.want
+  %nd.p = getelementptr %Record, ptr %record, i32 0, i32 5
+  %nd.want = load i32, ptr %nd.p
+  %nd.at = getelementptr i8, ptr %array, i64 ${ND}
+  %nd = load i32, ptr %nd.at
+  %nd.ok = icmp eq i32 %nd, %nd.want
+  %data = call ptr @field(ptr %array, i64 ${DATA})
+  %address = ptrtoint ptr %data to i64
+  %align.p = getelementptr %Record, ptr %record, i32 0, i32 8
+  %align = load i64, ptr %align.p
+  %astray = and i64 %address, %align
+  %align.ok = icmp eq i64 %astray, 0
+  %both = and i1 %descr.ok, %flags.ok
+  %three = and i1 %both, %nd.ok
+  %four = and i1 %three, %align.ok
+  br i1 %four, label %shape, label %no
+shape:
+  %rank = zext i32 %nd to i64
+  %dims.p = getelementptr %Record, ptr %record, i32 0, i32 6
+  %dims.want = load ptr, ptr %dims.p
+  %dims = call ptr @field(ptr %array, i64 ${DIMS})
+  %dims.ok = call i1 @same_words(ptr %dims, ptr %dims.want, i64 %rank)
+  br i1 %dims.ok, label %order, label %no
+order:
+  %strides.p = getelementptr %Record, ptr %record, i32 0, i32 7
+  %strides.want = load ptr, ptr %strides.p
+  %any = icmp eq ptr %strides.want, null
+  br i1 %any, label %yes, label %stride
+stride:
+  %strides = call ptr @field(ptr %array, i64 ${STRIDES})
+  %strides.ok = call i1 @same_words(ptr %strides, ptr %strides.want, i64 %rank)
+  br i1 %strides.ok, label %yes, label %no
+yes:
+  ret ptr %data
+no:
+  ret ptr null
+}
+
+define internal void @release(ptr %objects, i64 %count) {
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %drop ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %out, label %drop
+drop:
+  %p = getelementptr ptr, ptr %objects, i64 %i
+  %object = load ptr, ptr %p
+  call void @Py_DecRef(ptr %object)
+  %i1 = add i64 %i, 1
+  br label %next
+out:
+  ret void
+}
+
+define internal void @retain(ptr %objects, i64 %count) {
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %hold ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %out, label %hold
+hold:
+  %p = getelementptr ptr, ptr %objects, i64 %i
+  %object = load ptr, ptr %p
+  call void @Py_IncRef(ptr %object)
+  %i1 = add i64 %i, 1
+  br label %next
+out:
+  ret void
+}
+
+; A tuple of objects whose references it takes over.
+define internal ptr @tuple_of(ptr %objects, i64 %count) {
+entry:
+  %tuple = call ptr @PyTuple_New(i64 %count)
+  %failed = icmp eq ptr %tuple, null
+  br i1 %failed, label %no, label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %put ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %yes, label %put
+put:
+  %p = getelementptr ptr, ptr %objects, i64 %i
+  %object = load ptr, ptr %p
+  %r = call i32 @PyTuple_SetItem(ptr %tuple, i64 %i, ptr %object)
+  %i1 = add i64 %i, 1
+  br label %next
+yes:
+  ret ptr %tuple
+no:
+  call void @release(ptr %objects, i64 %count)
+  ret ptr null
+}
