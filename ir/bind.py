@@ -1,0 +1,50 @@
+"""The interpreter stack: who runs an op that is called now.
+
+Every op call ends in `state.top(op, inputs, attrs)`. At the bottom lies eager execution (installed by
+the tracer); recording, IR building and batching push themselves on top for a while. The stack is
+thread-local, so a recording in one thread never sees the ops of another.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Interpreter = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+def _no_interpreter(op: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    raise RuntimeError(f"{op.name}: no interpreter is installed; import wengert, or use a Builder")
+
+
+class _State(threading.local):
+    """Class attributes are every thread's defaults."""
+
+    bottom: Interpreter = staticmethod(_no_interpreter)
+    top: Interpreter = staticmethod(_no_interpreter)
+    grad_enabled: bool = True
+    inference: bool = False
+    # The node whose derivative rule runs now: IR building notes it as the origin of what it adds.
+    origin: Any = None
+
+
+state = _State()
+
+
+def install_bottom(interpreter: Interpreter) -> None:
+    """Makes `interpreter` the one that runs ops when nothing else is on the stack."""
+    _State.bottom = staticmethod(interpreter)
+    _State.top = staticmethod(interpreter)
+
+
+@contextmanager
+def interpreting(interpreter: Interpreter) -> Iterator[Interpreter]:
+    """Runs the ops of the block by `interpreter`; the previous one returns at the end."""
+    previous = state.top
+    state.top = interpreter
+    try:
+        yield interpreter
+    finally:
+        state.top = previous

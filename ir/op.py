@@ -1,0 +1,389 @@
+"""The op catalogue: `Op`, `define()`, `TABLE`; and `pull()`, the only caller of derivative rules.
+
+An op is defined once. Its entry holds name and signature, inference, NumPy evaluation, derivative
+rules written in ops, how it is lowered to native code and torch's node name.
+
+Note [The save list]
+    The parameter list of a rule is its save list. A rule may name `grad` (or `grad_<output>`), an
+    input or an output (its value is saved), `<input>_type` or `<output>_type` (nothing is saved), an
+    attribute, `grads` (all gradients of a variadic output), `needs` (which inputs of a joint rule want a gradient) and, where the input is
+    variadic, `i` (its position). `define()` refuses any other name.
+
+Note [Fit]
+    Rules ignore broadcasting and promotion. `fit` sums and casts each gradient to the type of the
+    input it belongs to, here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .bind import state
+from .types import TensorType
+
+# --- how an op becomes native code ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A pointwise op: `emit(s, *operands)` gives its scalar expression through a ScalarReader."""
+
+    emit: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """A reduction over `dim`: `combine(s, a, b)` from `start(s)`; `finish` maps the total."""
+
+    combine: Callable[..., Any]
+    start: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class View:
+    """Data movement that codegen folds into indexing."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """A kernel with its own loop skeleton, e.g. "matmul"."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Decompose:
+    """A composite: `expand(*inputs, **attrs)` says the same in other ops."""
+
+    expand: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """No kernel: the program calls back to the NumPy evaluation."""
+
+
+# --- the entry -----------------------------------------------------------------------------------
+
+GRAD, INPUT, OUTPUT, INPUT_TYPE, OUTPUT_TYPE, ATTR, INDEX, NEEDS, GRADS = range(9)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One derivative rule: `function` and where each of its arguments comes from."""
+
+    function: Callable[..., Any]
+    targets: tuple[int, ...]  # input positions it gives gradients for
+    arguments: tuple[tuple[int, Any], ...]  # (GRAD | INPUT | ..., position or name)
+    joint: bool
+
+    def wants(self, kind: int) -> list[Any]:
+        return [where for argument, where in self.arguments if argument == kind]
+
+
+@dataclass(eq=False)
+class Op:
+    """A catalogue entry; call it with Values to run it by the interpreter on top of the stack."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    optional: frozenset[int]
+    variadic: int | None
+    many_outputs: bool
+    numpy: Callable[..., Any]
+    infer: Callable[..., Any]
+    lower: Any
+    node: Any  # torch's node name, or a function of the attributes that gives it
+    attributes: tuple[str, ...] = ()
+    defaults: dict[str, Any] = field(default_factory=dict)
+    rules: dict[int, Rule] = field(default_factory=dict)
+    promote: Callable[[Sequence[Any]], Any] | None = None
+    is_view: bool = False
+    put: Callable[..., Any] | None = None
+    multi_view: bool = False
+    random: bool = False
+    moves_data: bool = False
+    out_argument: bool = False
+    domain: tuple[float, float] | None = None
+    samples: Callable[..., Any] | None = None
+    kind: str = "other"
+    plans: dict[Any, Any] = field(default_factory=dict)
+
+    def __call__(self, *inputs: Any, **attrs: Any) -> Any:
+        return state.top(self, inputs, attrs)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TABLE.__getitem__, (self.name,)
+
+    def input_name(self, position: int) -> str:
+        """The name of the input at `position`, counting the members of a variadic one."""
+        if self.variadic is not None and position >= self.variadic:
+            return self.inputs[self.variadic]
+        return self.inputs[position]
+
+    def rule_for(self, position: int) -> Rule | None:
+        if self.variadic is not None and position >= self.variadic:
+            position = self.variadic
+        return self.rules.get(position)
+
+    @property
+    def differentiable(self) -> bool:
+        return bool(self.rules)
+
+    def infer_types(self, types: Sequence[Any], attrs: dict[str, Any]) -> tuple[TensorType, ...]:
+        """The types of all outputs, always as a tuple."""
+        result = self.infer(*types, **attrs)
+        return (result,) if isinstance(result, TensorType) else tuple(result)
+
+
+TABLE: dict[str, Op] = {}
+
+
+def define(
+    name: str,
+    signature: str,
+    *,
+    numpy: Callable[..., Any],
+    infer: Callable[..., Any] | None = None,
+    vjp: dict[Any, Callable[..., Any]] | None = None,
+    lower: Any = None,
+    node: str | None = None,
+    **facts: Any,
+) -> Op:
+    """Adds an op to the catalogue. `signature` reads "self other? *rest -> result indices"."""
+    if name in TABLE:
+        raise ValueError(f"op {name} is defined twice")
+    left, right = signature.split("->")
+    words = left.split()
+    variadic = next((k for k, word in enumerate(words) if word.startswith("*")), None)
+    attributes, defaults = keyword_names(numpy)
+    op = Op(
+        name=name,
+        inputs=tuple(word.strip("*?") for word in words),
+        outputs=tuple(word.strip("*") for word in right.split()),
+        many_outputs=right.strip().startswith("*"),
+        optional=frozenset(k for k, word in enumerate(words) if word.endswith("?")),
+        variadic=variadic,
+        numpy=numpy,
+        infer=infer or infer_by_example(name, numpy),
+        lower=lower or HostCall(),
+        node=node or node_name(name),
+        attributes=attributes,
+        defaults=defaults,
+        **facts,
+    )
+    for target, function in (vjp or {}).items():
+        add_rule(op, target, function)
+    TABLE[name] = op
+    return op
+
+
+def node_name(name: str) -> str:
+    """torch's name of the op's graph node: "log_softmax" gives LogSoftmaxBackward0."""
+    return "".join(word[:1].upper() + word[1:] for word in name.strip("_").split("_")) + "Backward0"
+
+
+def keyword_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The keyword-only parameters: an op's attributes are those of its NumPy evaluation."""
+    if isinstance(function, np.ufunc):  # its keywords (out=, where= ...) are not attributes
+        return (), {}
+    parameters = inspect.signature(function).parameters.values()
+    found = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    defaults = {p.name: p.default for p in found if p.default is not p.empty}
+    return tuple(p.name for p in found), defaults
+
+
+def infer_by_example(name: str, numpy: Callable[..., Any]) -> Callable[..., Any]:
+    """Inference for irregular ops: evaluates on arrays of ones and looks at the result."""
+
+    def infer(*types: Any, **attrs: Any) -> Any:
+        from .types import from_numpy_dtype
+
+        arrays = [t and np.ones(t.shape, t.dtype.compute) for t in types]
+        with np.errstate(all="ignore"):
+            results = numpy(*arrays, **attrs)
+        halves = [t.dtype for t in types if t is not None and t.dtype.compute != t.dtype.storage]
+        if not isinstance(results, tuple):
+            results = (results,)
+        inferred = []
+        for result in results:
+            dtype = from_numpy_dtype(result.dtype)
+            if halves and dtype.name == "float32":
+                dtype = halves[0]
+            inferred.append(TensorType(dtype, np.shape(result)))
+        return tuple(inferred)
+
+    infer.__name__ = f"infer_{name}_by_example"
+    return infer
+
+
+# --- derivative rules ----------------------------------------------------------------------------
+
+
+def add_rule(op: Op, target: Any, function: Callable[..., Any]) -> None:
+    """Attaches `function` as the rule for input `target` (a name, or a tuple for a joint rule)."""
+    joint = isinstance(target, tuple)
+    names = target if joint else (target,)
+    for name in names:
+        if name not in op.inputs:
+            raise ValueError(f"{op.name}: rule for unknown input {name!r}; inputs: {op.inputs}")
+    arguments = tuple(_argument(op, p) for p in inspect.signature(function).parameters)
+    rule = Rule(function, tuple(op.inputs.index(n) for n in names), arguments, joint)
+    for position in rule.targets:
+        op.rules[position] = rule
+
+
+def _argument(op: Op, name: str) -> tuple[int, Any]:
+    """Where a rule's parameter comes from; see Note [The save list]."""
+    if name == "grad":
+        return GRAD, 0
+    if name == "grads" and op.many_outputs:
+        return GRADS, None
+    if name.startswith("grad_") and name[5:] in op.outputs:
+        return GRAD, op.outputs.index(name[5:])
+    if name in op.inputs:
+        return INPUT, op.inputs.index(name)
+    if name in op.outputs:
+        return OUTPUT, op.outputs.index(name)
+    if name.endswith("_type") and name[:-5] in op.inputs:
+        return INPUT_TYPE, op.inputs.index(name[:-5])
+    if name.endswith("_type") and name[:-5] in op.outputs:
+        return OUTPUT_TYPE, op.outputs.index(name[:-5])
+    if name in op.attributes:
+        return ATTR, name
+    if name == "i" and op.variadic is not None:
+        return INDEX, None
+    if name == "needs":
+        return NEEDS, None
+    legal = [*op.inputs, *op.outputs, *op.attributes, "grad", "<name>_type", "needs", "i"]
+    raise ValueError(f"{op.name}: a rule may not name {name!r}; legal names: {', '.join(legal)}")
+
+
+class Frame:
+    """What `pull` asks of a recorded call: its values, types and attributes.
+
+    Eager graph nodes and IR nodes each implement it, so one `pull` serves both.
+    """
+
+    op: Op
+    attrs: dict[str, Any]
+
+    def input(self, position: int) -> Any:
+        raise NotImplementedError
+
+    def output(self, position: int) -> Any:
+        raise NotImplementedError
+
+    def input_type(self, position: int) -> TensorType:
+        raise NotImplementedError
+
+    def output_type(self, position: int) -> TensorType:
+        raise NotImplementedError
+
+    def input_count(self) -> int:
+        raise NotImplementedError
+
+
+def pull(frame: Any, grads: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
+    """Gradients of all inputs of a recorded call, given those of its outputs.
+
+    None stands for "no gradient" on both sides. Each result has its input's type.
+    """
+    op = frame.op
+    results: list[Any] = [None] * len(needs)
+    done: set[int] = set()
+    for position, needed in enumerate(needs):
+        if not needed or position in done:
+            continue
+        rule = op.rule_for(position)
+        if rule is None:
+            raise RuntimeError(
+                f"{op.name}: the derivative for '{op.input_name(position)}' is not implemented; "
+                "use no_grad() or detach() around it"
+            )
+        values = [_value(frame, kind, where, grads, position, needs)
+                  for kind, where in rule.arguments]  # fmt: skip
+        arrived = [v for v, (kind, _) in zip(values, rule.arguments) if kind == GRAD]
+        if arrived and all(v is None for v in arrived):
+            continue
+        if rule.joint:
+            parts = rule.function(*values)
+            for target, part in zip(rule.targets, parts):
+                if target < len(needs) and needs[target]:
+                    results[target] = fit(part, frame.input_type(target))
+                done.add(target)
+        else:
+            results[position] = fit(rule.function(*values), frame.input_type(position))
+    return results
+
+
+def _value(
+    frame: Any, kind: int, where: Any, grads: Sequence[Any], position: int, needs: Sequence[bool]
+) -> Any:
+    if kind == GRAD:
+        return grads[where]
+    if kind == ATTR:
+        attrs = frame.attrs
+        return attrs[where] if where in attrs else frame.op.defaults[where]
+    if kind == INPUT:
+        if frame.op.variadic is not None and where == frame.op.variadic:
+            return tuple(frame.input(k) for k in range(where, frame.input_count()))
+        return frame.input(where)
+    if kind == OUTPUT:
+        return frame.output(where)
+    if kind == INPUT_TYPE:
+        if frame.op.variadic is not None and where == frame.op.variadic:
+            return tuple(frame.input_type(k) for k in range(where, frame.input_count()))
+        return frame.input_type(where)
+    if kind == OUTPUT_TYPE:
+        if frame.op.many_outputs:
+            return tuple(frame.output_type(k) for k in range(len(grads)))
+        return frame.output_type(where)
+    if kind == GRADS:
+        return tuple(grads)
+    if kind == INDEX:
+        return position - frame.op.variadic
+    return tuple(needs)
+
+
+def fit(grad: Any, wanted: TensorType) -> Any:
+    """`grad` summed and cast to the type of the input it belongs to; see Note [Fit]."""
+    if grad is None:
+        return None
+    if tuple(grad.shape) != wanted.shape:
+        grad = sum_to_shape(grad, wanted.shape)
+    if grad.dtype is not wanted.dtype:
+        if grad.dtype.is_complex and not wanted.dtype.is_complex:
+            grad = TABLE["real"](grad)
+        if grad.dtype is not wanted.dtype:
+            grad = TABLE["cast"](grad, dtype=wanted.dtype)
+    return grad
+
+
+def sum_to_shape(value: Any, shape: tuple[int, ...]) -> Any:
+    """The adjoint of broadcasting `shape` to the shape of `value`."""
+    have = tuple(value.shape)
+    lead = len(have) - len(shape)
+    if lead < 0:
+        return TABLE["expand"](value, size=shape)
+    dims = tuple(range(lead)) + tuple(
+        k + lead for k, size in enumerate(shape) if size == 1 and have[k + lead] != 1
+    )
+    if dims:
+        value = TABLE["sum"](value, dim=dims, keepdim=True)
+    if tuple(value.shape) == shape:
+        return value
+    if lead:
+        value = TABLE["view"](value, size=tuple(value.shape)[lead:])
+    if tuple(value.shape) != shape:  # a gradient smaller than its input: a broadcast was left out
+        value = TABLE["expand"](value, size=shape)
+    return value

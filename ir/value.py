@@ -1,0 +1,148 @@
+"""`Value`: what ops work on, eager or in IR; and the table of public functions.
+
+Tensors (eager) and Vars (IR) are Values. Methods and operators come from `FUNCTIONS`, which the
+files in `ir/ops` fill through `@public`; so a function is written once and serves `torch.f(x)`,
+`x.f()`, derivative rules and IR building alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .types import DType, TensorType
+
+
+class Value:
+    """Base of Tensor and Var. Subclasses have `dtype` and `shape`; methods are attached below."""
+
+    __slots__ = ()
+
+    dtype: DType
+    shape: Any
+
+    @property
+    def type_(self) -> TensorType:
+        """The value's IR type."""
+        return TensorType(self.dtype, tuple(self.shape))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A public function: where it is found, and whether it has an in-place twin."""
+
+    name: str
+    call: Callable[..., Any]
+    spaces: tuple[str, ...]  # "torch", "nn.functional", "linalg", "special", "fft"
+    method: bool
+    inplace: bool
+
+
+FUNCTIONS: dict[str, Function] = {}
+
+# Installed by the tracer: how an in-place twin runs (`x.add_(y)`), and `out=`.
+run_inplace: Callable[..., Any] | None = None
+write_out: Callable[..., Any] | None = None
+
+
+def public(
+    *names: str,
+    spaces: str = "torch",
+    method: bool = True,
+    inplace: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Publishes a function under its own name and `names`: in namespaces, as method, as `name_`.
+
+    `spaces` lists namespaces separated by blanks; "" publishes a method only.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names or (function.__name__.rstrip("_"),):
+            _publish(Function(name, function, tuple(spaces.split()), method, inplace))
+        return function
+
+    return register
+
+
+def _publish(function: Function) -> None:
+    key = function.name if "torch" in function.spaces or function.method else (
+        f"{function.spaces[0]}.{function.name}")  # fmt: skip
+    if key in FUNCTIONS:
+        raise ValueError(f"public function {key} is registered twice")
+    FUNCTIONS[key] = function
+    if function.method:
+        setattr(Value, function.name, numpy_names(function.call))
+    if function.inplace:
+        setattr(Value, function.name + "_", _inplace_twin(function))
+
+
+# numpy's spellings, which torch accepts as well
+_SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
+
+
+def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, accepting `axis=` and `keepdims=` where it has `dim` and `keepdim`."""
+    parameters = inspect.signature(function).parameters
+    if "dim" not in parameters:
+        return function
+
+    @functools.wraps(function)
+    def with_synonyms(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for name in kwargs.keys() & _SYNONYMS.keys():
+                if name not in parameters:
+                    kwargs[_SYNONYMS[name]] = kwargs.pop(name)
+        return function(*args, **kwargs)
+
+    return with_synonyms
+
+
+def _inplace_twin(function: Function) -> Callable[..., Any]:
+    call = function.call
+
+    def twin(self: Any, *args: Any, **kwargs: Any) -> Any:
+        assert run_inplace is not None
+        return run_inplace(call, self, args, kwargs)
+
+    twin.__name__ = twin.__qualname__ = function.name + "_"
+    twin.__doc__ = f"In-place version of `{function.name}`."
+    return twin
+
+
+def namespace(space: str) -> dict[str, Callable[..., Any]]:
+    """All functions published in a namespace, ready to be put into a module."""
+    found = {f.name: _with_out(f.call) for f in FUNCTIONS.values() if space in f.spaces}
+    if space == "torch":
+        found.update({f.name + "_": getattr(Value, f.name + "_")
+                      for f in FUNCTIONS.values() if f.inplace and space in f.spaces})  # fmt: skip
+    return found
+
+
+def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, with torch's `out=` argument and numpy's synonyms."""
+    parameters = inspect.signature(function).parameters
+    if "out" in parameters:
+        return function
+    plain = numpy_names(function)
+    synonyms = {k: v for k, v in _SYNONYMS.items() if v in parameters and k not in parameters}
+
+    @functools.wraps(function)
+    def with_out(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            return plain(*args)
+        out = kwargs.pop("out", None)
+        for name in kwargs.keys() & synonyms.keys():
+            kwargs[synonyms[name]] = kwargs.pop(name)
+        if out is None:
+            return plain(*args, **kwargs)
+        assert write_out is not None
+        return write_out(plain, args, kwargs, out)
+
+    return with_out
