@@ -1,0 +1,244 @@
+"""Arithmetic: add, sub, mul, div and their relatives; casts and copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..op import Decompose, Scalar, define
+from ..types import FLOAT, DType, TensorType, bfloat16
+from ..value import Value, public
+from .kinds import operands, pointwise
+
+
+def conj(value: Any) -> Any:
+    """The conjugate of a Value or number; the value itself where it is real."""
+    if isinstance(value, Value):
+        return value.conj() if value.dtype.is_complex else value
+    return value.conjugate() if isinstance(value, complex) else value
+
+
+def times(value: Any, alpha: Any) -> Any:
+    return value if alpha == 1 else value * conj(alpha)
+
+
+def _scaled(combine: Any) -> Any:
+    """`a + alpha * b`; bools add as "or", so they are widened for alpha only."""
+
+    def evaluate(a: Any, b: Any, *, alpha: Any = 1) -> Any:
+        if alpha != 1:
+            kind = b.dtype.type if isinstance(b, np.ndarray) else type(b)
+            b = b * kind(alpha)
+        return combine(a, b)
+
+    return evaluate
+
+
+def _subtract(a: Any, b: Any) -> Any:
+    if np.result_type(a, b) == np.bool_:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    return np.subtract(a, b)
+
+
+add = pointwise(
+    "add", "self other -> result",
+    numpy=_scaled(np.add), publish=False,
+    scalar=lambda s, a, b, alpha=1: s.add(a, b if alpha == 1 else s.mul(b, s.const(alpha))),
+    vjp=dict(self=lambda grad: grad, other=lambda grad, alpha: times(grad, alpha)),
+)  # fmt: skip
+sub = pointwise(
+    "sub", "self other -> result",
+    numpy=_scaled(_subtract), publish=False,
+    scalar=lambda s, a, b, alpha=1: s.sub(a, b if alpha == 1 else s.mul(b, s.const(alpha))),
+    vjp=dict(self=lambda grad: grad, other=lambda grad, alpha: -times(grad, alpha)),
+)  # fmt: skip
+rsub = pointwise(
+    "rsub", "self other -> result",
+    numpy=_scaled(lambda a, b: _subtract(b, a)), publish=False,
+    lower=Decompose(lambda self, other, alpha=1: other - (self if alpha == 1 else self * alpha)),
+    vjp=dict(self=lambda grad, alpha: -times(grad, alpha), other=lambda grad: grad),
+)  # fmt: skip
+mul = pointwise(
+    "mul", "self other -> result", names=("multiply",),
+    numpy=np.multiply, scalar=lambda s, a, b: s.mul(a, b),
+    vjp=dict(self=lambda grad, other: grad * conj(other),
+             other=lambda grad, self: grad * conj(self)),
+)  # fmt: skip
+div_op = pointwise(
+    "div", "self other -> result", promote="float",
+    numpy=np.true_divide, publish=False, scalar=lambda s, a, b: s.div(a, b),
+    vjp=dict(self=lambda grad, other: grad / conj(other),
+             other=lambda grad, self, other: -grad * conj((self / other) / other)),
+)  # fmt: skip
+neg = pointwise(
+    "neg", "self -> result", names=("negative",), numpy=lambda x: _no_bool("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.", x, np.negative),  # noqa: E501
+    scalar=lambda s, x: s.neg(x), vjp=dict(self=lambda grad: -grad),
+)  # fmt: skip
+
+
+def _no_bool(message: str, x: np.ndarray, function: Any) -> Any:
+    if x.dtype == np.bool_:
+        raise RuntimeError(message)
+    return function(x)
+
+
+def _trunc_divide(a: Any, b: Any) -> Any:
+    dtype = np.result_type(a, b)
+    if dtype.kind == "f":
+        return np.trunc(np.true_divide(a, b))
+    if np.any(np.equal(b, 0)):
+        raise RuntimeError("ZeroDivisionError")
+    quotient = np.floor_divide(np.abs(a), np.abs(b))
+    return (np.sign(a) * np.sign(b) * quotient).astype(dtype)
+
+
+def _floor_divide(a: Any, b: Any) -> Any:
+    dtype = np.result_type(a, b)
+    if dtype.kind != "f":
+        if np.any(np.equal(b, 0)):
+            raise RuntimeError("ZeroDivisionError")
+        return np.floor_divide(a, b)
+    quotient = np.floor_divide(a, b)
+    return np.where(np.equal(b, 0), np.true_divide(a, b), quotient).astype(dtype, copy=False)
+
+
+floor_divide = pointwise(
+    "floor_divide", "self other -> result",
+    numpy=_floor_divide, scalar=lambda s, a, b: s.floor_divide(a, b),
+    node="NotImplemented", domain=(1, 5),
+)  # fmt: skip
+trunc_divide = pointwise(
+    "trunc_divide", "self other -> result", publish=False,
+    numpy=_trunc_divide, scalar=lambda s, a, b: s.trunc(s.div(a, b)),
+    node="DivBackward1", vjp=dict(self=lambda grad: grad * 0, other=lambda grad: grad * 0),
+)  # fmt: skip
+floor_divide_mode = pointwise(
+    "floor_divide_mode", "self other -> result", publish=False,
+    numpy=_floor_divide, scalar=lambda s, a, b: s.floor_divide(a, b),
+    node="DivBackward1", vjp=dict(self=lambda grad: grad * 0, other=lambda grad: grad * 0),
+)  # fmt: skip
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    if np.result_type(a, b).kind in "iub" and np.any(np.equal(b, 0)):
+        raise RuntimeError("ZeroDivisionError")
+    return np.remainder(a, b)
+
+
+def _fmod(a: Any, b: Any) -> Any:
+    if np.result_type(a, b).kind in "iub" and np.any(np.equal(b, 0)):
+        raise RuntimeError("ZeroDivisionError")
+    return np.fmod(a, b)
+
+
+remainder = pointwise(
+    "remainder", "self other -> result",
+    numpy=_remainder, scalar=lambda s, a, b: s.remainder(a, b),
+    vjp=dict(self=lambda grad: grad,
+             other=lambda grad, self, other: -grad * div(self, other, rounding_mode="floor")),
+    domain=(1, 5),
+)  # fmt: skip
+fmod = pointwise(
+    "fmod", "self other -> result",
+    numpy=_fmod, scalar=lambda s, a, b: s.fmod(a, b),
+    vjp=dict(self=lambda grad: grad,
+             other=lambda grad, self, other: -grad * div(self, other, rounding_mode="trunc")),
+    domain=(1, 5),
+)  # fmt: skip
+
+
+@public("add", inplace=True)
+def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """add(input, other, *, alpha=1): input + alpha * other."""
+    check_alpha("add", input, other, alpha)
+    input, other = operands("add", input, other)
+    return add(input, other) if alpha == 1 else add(input, other, alpha=alpha)
+
+
+@public("sub", "subtract", inplace=True)
+def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """sub(input, other, *, alpha=1): input - alpha * other."""
+    check_alpha("sub", input, other, alpha)
+    input, other = operands("sub", input, other)
+    return sub(input, other) if alpha == 1 else sub(input, other, alpha=alpha)
+
+
+@public("rsub", method=False)
+def rsub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """rsub(input, other, *, alpha=1): other - alpha * input."""
+    input, other = operands("rsub", input, other)
+    return rsub(input, other) if alpha == 1 else rsub(input, other, alpha=alpha)
+
+
+def check_alpha(name: str, input: Any, other: Any, alpha: Any) -> None:
+    if alpha == 1 or isinstance(alpha, int):
+        return
+    dtypes = [v.dtype for v in (input, other) if isinstance(v, Value)]
+    numbers_float = any(isinstance(v, float) for v in (input, other))
+    if isinstance(alpha, float) and dtypes and not numbers_float and (
+            max(d.category for d in dtypes) < FLOAT):  # fmt: skip
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating "
+                           "point number.")  # fmt: skip
+
+
+@public("div", "divide", "true_divide", inplace=True)
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """div(input, other, *, rounding_mode=None): "trunc" and "floor" round the quotient."""
+    input, other = operands("div", input, other)
+    if rounding_mode is None:
+        return div_op(input, other)
+    if rounding_mode == "trunc":
+        return trunc_divide(input, other)
+    if rounding_mode == "floor":
+        return floor_divide_mode(input, other)
+    raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but "
+                       f"found '{rounding_mode}'")  # fmt: skip
+
+
+# --- casts and copies ----------------------------------------------------------------------------
+
+
+def _cast(x: np.ndarray, *, dtype: DType) -> np.ndarray:
+    if dtype is bfloat16:
+        return x.astype(np.float32)  # rounding to bfloat16 is the interpreter's, see run_half
+    if x.dtype.kind == "c" and not dtype.is_complex and dtype.name != "bool":
+        x = x.real
+    return x.astype(dtype.storage)
+
+
+cast = define(
+    "cast", "self -> result",
+    numpy=_cast, infer=lambda self, *, dtype: TensorType(dtype, self.shape),
+    lower=Scalar(lambda s, x, *, dtype: s.cast(x, dtype.name)), kind="pointwise",
+    node="ToCopyBackward0",
+    vjp=dict(self=lambda grad: grad),
+)  # fmt: skip
+clone = define(
+    "clone", "self -> result",
+    numpy=lambda x: x.copy(order="K"), infer=lambda self: self,
+    lower=Scalar(lambda s, x: x), kind="pointwise", moves_data=True,
+    vjp=dict(self=lambda grad: grad),
+)  # fmt: skip
+contiguous = define(
+    "contiguous", "self -> result", node="CloneBackward0",
+    numpy=lambda x: x.copy(), infer=lambda self: self,
+    lower=Decompose(lambda self: self), kind="pointwise", moves_data=True,
+    vjp=dict(self=lambda grad: grad),
+)  # fmt: skip
+alias = define(
+    "alias", "self -> result",
+    numpy=lambda x: x.view(), infer=lambda self: self, kind="view",
+    lower=Decompose(lambda self: self), is_view=True, moves_data=True,
+    put=lambda base, patch: patch,
+    vjp=dict(self=lambda grad: grad),
+)  # fmt: skip
+
+
+@public("clone")
+def clone_(input: Any, *, memory_format: Any = None) -> Any:
+    """clone(input): a copy that gradients flow through."""
+    return clone(input)

@@ -1,0 +1,117 @@
+"""Values from nothing: constants, ranges, identity; and filling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..op import Decompose, Scalar, define
+from ..types import DType, TensorType, default_dtype, scalar_dtype
+from ..value import public
+
+
+def _full(*, size: Any, fill_value: Any, dtype: DType) -> np.ndarray:
+    if fill_value == 0 and not isinstance(fill_value, float):
+        return np.zeros(size, dtype.compute)
+    return np.full(size, fill_value, dtype.compute)
+
+
+full = define(
+    "full", "-> result", numpy=_full, kind="creation",
+    infer=lambda *, size, fill_value, dtype: TensorType(dtype, size),
+    lower=Scalar(lambda s, *, size, fill_value, dtype: s.const(fill_value, dtype.name)),
+)  # fmt: skip
+constant = define(
+    "constant", "-> result", kind="creation",
+    numpy=lambda *, value, dtype: np.asarray(value).astype(dtype.compute),
+    infer=lambda *, value, dtype: TensorType(dtype, ()),
+    lower=Scalar(lambda s, *, value, dtype: s.const(value, dtype.name)),
+)  # fmt: skip
+iota = define(
+    "iota", "-> result", kind="creation",
+    numpy=lambda *, size, start=0, step=1, dtype: _iota(size, start, step, dtype),
+    infer=lambda *, size, start=0, step=1, dtype: TensorType(dtype, (size,)),
+)  # fmt: skip
+
+
+def _iota(size: int, start: Any, step: Any, dtype: DType) -> np.ndarray:
+    if dtype.is_floating_point:  # torch computes start + k * step in the wide type
+        return (start + np.arange(size, dtype=np.float64) * step).astype(dtype.compute)
+    return (np.arange(size) * step + start).astype(dtype.compute)
+
+
+zeros_like = define(
+    "zeros_like", "self -> result", moves_data=True, kind="creation",
+    numpy=lambda x: np.zeros(x.shape, x.dtype), infer=lambda self: self,
+    lower=Decompose(lambda self: full(size=tuple(self.shape), fill_value=0, dtype=self.dtype)),
+)  # fmt: skip
+
+
+# What `copy_`, `fill_` and `zero_` write, with torch's node names.
+copy = define(
+    "copy", "self -> result", moves_data=True, kind="pointwise", node="CopyBackwards",
+    numpy=lambda x: x, infer=lambda self: self, lower=Scalar(lambda s, x: x),
+    vjp=dict(self=lambda grad: grad),
+)  # fmt: skip
+fill = define(
+    "fill", "self -> result", kind="creation",
+    numpy=lambda x, *, value: np.full(x.shape, value, x.dtype), infer=lambda self, *, value: self,
+    lower=Decompose(lambda self, *, value: full(
+        size=tuple(self.shape), fill_value=value, dtype=self.dtype)),
+    vjp=dict(self=lambda grad: grad.new_zeros(grad.shape)),
+)  # fmt: skip
+zero = define(
+    "zero", "self -> result", moves_data=True, kind="creation",
+    numpy=lambda x: np.zeros(x.shape, x.dtype), infer=lambda self: self,
+    lower=Decompose(lambda self: full(size=tuple(self.shape), fill_value=0, dtype=self.dtype)),
+    vjp=dict(self=lambda grad: grad.new_zeros(grad.shape)),
+)  # fmt: skip
+
+
+def shape_of(values: Any) -> tuple[int, ...]:
+    """The shape of `f(2, 3)` or `f((2, 3))`; RuntimeError for negative sizes."""
+    from .views import sizes
+
+    size = sizes(tuple(values))
+    for n in size:
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
+    return size
+
+
+@public("new_full", spaces="")
+def new_full(input: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
+    """new_full(size, fill_value): of this tensor's dtype."""
+    result = full(size=shape_of((size,)), fill_value=fill_value, dtype=dtype or input.dtype)
+    return result.requires_grad_() if requires_grad else result
+
+
+def _new(name: str, value: int) -> None:
+    def function(input: Any, *size: Any, dtype: Any = None, device: Any = None,
+                 requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
+                 **named: Any) -> Any:  # fmt: skip
+        size = named.get("size", size)
+        return new_full(input, shape_of(size), value, dtype=dtype, requires_grad=requires_grad)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name}(*size): of this tensor's dtype."
+    public(name, spaces="")(function)
+
+
+_new("new_zeros", 0)
+_new("new_ones", 1)
+_new("new_empty", 0)
+
+
+def arange_values(start: Any, end: Any, step: Any, dtype: DType | None) -> tuple[int, DType]:
+    """The length and dtype of arange."""
+    if dtype is None:
+        wide = any(isinstance(v, float) for v in (start, end, step))
+        dtype = default_dtype() if wide else scalar_dtype(1)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (step > 0) != (end >= start) and end != start:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    return max(0, int(np.ceil((end - start) / step))), dtype

@@ -1,0 +1,487 @@
+"""Indexing: `x[...]` in full, gather and scatter, index_select, nonzero.
+
+Basic indices become views (`select`, `slice`, `unsqueeze`); the rest is one `index` op with tensors
+of indices, whose counterpart for writing and for gradients is `index_put`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..op import Template, define
+from ..types import TensorType, bool_, broadcast_shapes, int64, normalize_dim
+from ..value import Value, public
+from .views import select_op, slice_op, unsqueeze_op, zeros
+
+# --- the index op --------------------------------------------------------------------------------
+
+# `spec` has an entry per indexed dimension of self: True where the next index tensor applies, False
+# for a full slice. So x[:, i, :, j] is index(x, i, j, spec=(False, True, False, True)).
+
+
+def _place(indices: Any, spec: tuple[bool, ...]) -> tuple[Any, ...]:
+    queue = iter(indices)
+    return tuple(next(queue) if indexed else slice(None) for indexed in spec)
+
+
+def _index_infer(self: TensorType, *indices: TensorType, spec: tuple[bool, ...]) -> TensorType:
+    common = broadcast_shapes(*(i.shape for i in indices))
+    places = [k for k, indexed in enumerate(spec) if indexed]
+    rest = [n for k, n in enumerate(self.shape) if k >= len(spec) or not spec[k]]
+    adjacent = places == list(range(places[0], places[-1] + 1))
+    lead = places[0] if adjacent else 0
+    return TensorType(self.dtype, (*rest[:lead], *common, *rest[lead:]))
+
+
+index_op = define(
+    "index", "self *indices -> result", moves_data=True, infer=_index_infer,
+    numpy=lambda x, *indices, spec: x[_place(indices, spec)],
+    lower=Template("gather"),
+    vjp=dict(self=lambda grad, self_type, indices, spec: index_put_op(
+        zeros(self_type), grad, *indices, spec=spec, accumulate=True)),
+)  # fmt: skip
+
+
+def _index_put(x: Any, values: Any, *indices: Any, spec: Any, accumulate: bool = False) -> Any:
+    result = np.array(x)
+    place = _place(indices, spec)
+    if not accumulate:
+        result[place] = values
+    elif x.dtype == np.bool_:
+        np.logical_or.at(result, place, values)
+    else:
+        np.add.at(result, place, values)
+    return result
+
+
+def _index_put_self(grad: Any, indices: Any, values_type: Any, spec: Any, accumulate: bool) -> Any:
+    if accumulate:
+        return grad
+    return index_put_op(grad, zeros(values_type), *indices, spec=spec, accumulate=False)
+
+
+index_put_op = define(
+    "index_put", "self values *indices -> result", numpy=_index_put,
+    infer=lambda self, values, *indices, **_: self, lower=Template("scatter"),
+    vjp=dict(self=_index_put_self,
+             values=lambda grad, indices, spec: index_op(grad, *indices, spec=spec)),
+)  # fmt: skip
+
+
+# --- reading and writing x[...] ------------------------------------------------------------------
+
+
+def is_index_tensor(item: Any) -> bool:
+    return isinstance(item, Value) and (item.ndim > 0 or item.dtype is bool_)
+
+
+def normalise_items(input: Any, item: Any) -> list[Any]:
+    """The items of an index as ints, slices, None, Ellipsis, bools and index Values."""
+    if isinstance(item, tuple):
+        items = list(item)
+    elif isinstance(item, list) and any(isinstance(i, slice | Value | type(None)) for i in item):
+        items = list(item)
+    else:
+        items = [item]
+    items = [_as_index(input, i) for i in items]
+    if sum(i is Ellipsis for i in items) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    used = sum(_consumed(i) for i in items)
+    if used > input.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {input.ndim}")
+    if not any(i is Ellipsis for i in items):
+        items.append(Ellipsis)
+    place = next(k for k, i in enumerate(items) if i is Ellipsis)
+    return items[:place] + [slice(None)] * (input.ndim - used) + items[place + 1 :]
+
+
+def _consumed(item: Any) -> int:
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    if isinstance(item, Value) and item.dtype.name in ("bool", "uint8"):
+        return item.ndim
+    return 1
+
+
+def _as_index(input: Any, item: Any) -> Any:
+    """Lists and arrays become index Values; 0-d integer Values become ints where their value is known."""
+    if item is None or item is Ellipsis or isinstance(item, slice | bool):
+        return item
+    if isinstance(item, Value):
+        if item.dtype.category > 1:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return item
+    if isinstance(item, np.bool_):
+        return bool(item)
+    if hasattr(item, "__index__") and not isinstance(item, np.ndarray):
+        return item.__index__()
+    if isinstance(item, list | tuple | np.ndarray | range):
+        return _index_from_list(input, item)
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+        f"indices (got {type(item).__name__})"
+    )
+
+
+def _index_from_list(input: Any, item: Any) -> Any:
+    if isinstance(item, list | tuple) and any(isinstance(i, Value) for i in item):
+        item = [int(i) for i in item]
+    array = np.asarray(item)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iub":
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return input._constant(array if array.dtype.kind == "b" else array.astype(np.int64))
+
+
+def apply_basic(input: Any, items: list[Any]) -> tuple[Any, list[Any]]:
+    """Applies ints, slices and None as views; returns the view and an index Value per dimension."""
+    result, dim = input, 0
+    indices: list[Any] = []
+    for item in items:
+        if item is None:
+            result = unsqueeze_op(result, dim=dim)
+        elif isinstance(item, bool):
+            result = unsqueeze_op(result, dim=dim)
+            if not item:
+                result = slice_op(result, dim=dim, start=0, stop=0, step=1)
+        elif isinstance(item, int):
+            result = _select(input, result, dim, item)
+            continue
+        elif isinstance(item, slice):
+            result = _slice(result, dim, item)
+        elif not is_index_tensor(item):
+            result = _select(input, result, dim, int(item))
+            continue
+        else:
+            count = max(1, _consumed(item))
+            indices += [None] * (dim - len(indices)) + [item] + [None] * (count - 1)
+            dim += count
+            continue
+        dim += 1
+    return result, indices
+
+
+def _select(input: Any, result: Any, dim: int, index: int) -> Any:
+    size = result.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+    return select_op(result, dim=dim, index=index % size)
+
+
+def _slice(result: Any, dim: int, item: slice) -> Any:
+    bounds = [None if b is None else b.__index__() for b in (item.start, item.stop, item.step)]
+    if bounds[2] is not None and bounds[2] <= 0:
+        raise ValueError("step must be greater than zero")
+    start, stop, step = slice(*bounds).indices(result.shape[dim])
+    if (start, stop, step) == (0, result.shape[dim], 1):
+        return result
+    return slice_op(result, dim=dim, start=start, stop=max(start, stop), step=step)
+
+
+def expand_masks(value: Any, indices: list[Any]) -> tuple[list[Any], tuple[bool, ...]]:
+    """Bool masks become their nonzero indices; all indices int64, in range, non-negative."""
+    found: list[Any] = []
+    spec: list[bool] = []
+    dim = 0
+    while dim < len(indices):
+        item = indices[dim]
+        if item is None:
+            spec.append(False)
+            dim += 1
+        elif item.dtype.name in ("bool", "uint8"):
+            _check_mask(value, item, dim)
+            parts = item.to(bool_).nonzero(as_tuple=True)
+            found += parts
+            spec += [True] * len(parts)
+            dim += max(1, item.ndim)
+        else:
+            found.append(_wrapped(item, value.shape[dim], dim))
+            spec.append(True)
+            dim += 1
+    _check_broadcast(found)
+    return found, tuple(spec)
+
+
+def _check_broadcast(found: list[Any]) -> None:
+    try:
+        broadcast_shapes(*(tuple(i.shape) for i in found))
+    except RuntimeError:
+        listed = ", ".join(str(list(i.shape)) for i in found)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {listed}"
+        ) from None
+
+
+def _check_mask(value: Any, mask: Any, dim: int) -> None:
+    for k, n in enumerate(mask.shape):
+        if n != value.shape[dim + k]:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape of "
+                f"the indexed tensor {list(value.shape)} at index {dim + k}"
+            )
+
+
+def _wrapped(index: Any, size: int, dim: int) -> Any:
+    """Indices as int64; negative ones count from the end. Out of range raises."""
+    array = getattr(index, "_array", None)
+    if array is not None and array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < -size or high >= size:
+            bad = low if low < -size else high
+            raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+    return index if index.dtype is int64 else index.to(int64)
+
+
+def getitem(input: Any, item: Any) -> Any:
+    """`input[item]`."""
+    if type(item) is int and input.ndim:
+        return _select(input, input, 0, item)
+    items = normalise_items(input, item)
+    viewed, indices = apply_basic(input, items)
+    if indices:
+        found, spec = expand_masks(viewed, indices)
+        return index_op(viewed, *found, spec=spec)
+    from .arithmetic import alias
+
+    return alias(viewed) if viewed is input else viewed
+
+
+def setitem(input: Any, item: Any, value: Any) -> None:
+    """`input[item] = value`: a write through the view, or index_put."""
+    items = normalise_items(input, item)
+    viewed, indices = apply_basic(input, items)
+    if not isinstance(value, Value):
+        value = input._constant_like(value)
+    if not indices:
+        _write_view(input, viewed, value)
+        return
+    found, spec = expand_masks(viewed, indices)
+    shape = _index_infer(viewed.type_, *[i.type_ for i in found], spec=spec).shape
+    value = _fit_value(value, shape, viewed.dtype)
+    viewed.index_put_whole_(value, tuple(found), spec)
+
+
+def _write_view(input: Any, viewed: Any, value: Any) -> None:
+    shape = tuple(viewed.shape)
+    if tuple(value.shape) != shape:
+        lead = len(value.shape) - len(shape)
+        if lead > 0 and all(n == 1 for n in value.shape[:lead]):
+            value = value.reshape(tuple(value.shape)[lead:])
+    viewed.copy_(value)
+
+
+def _fit_value(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    if value.dtype is not dtype:
+        if value.ndim == 0:
+            value = value.to(dtype)
+        else:
+            raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                               f"{dtype.name} for the destination and {value.dtype.name} for the "
+                               "source.")  # fmt: skip
+    lead = len(value.shape) - len(shape)
+    if lead > 0 and all(n == 1 for n in value.shape[:lead]):
+        value = value.reshape(tuple(value.shape)[lead:])
+    try:
+        fits = broadcast_shapes(tuple(value.shape), shape) == shape
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.shape)} cannot be "
+                           f"broadcast to indexing result of shape {list(shape)}")  # fmt: skip
+    return value.expand(shape)
+
+
+Value.__getitem__ = getitem  # type: ignore[attr-defined]
+Value.__setitem__ = setitem  # type: ignore[attr-defined]
+
+
+@public("index_put_whole", spaces="", inplace=True)
+def index_put_whole(
+    input: Any, value: Any, indices: Any, spec: Any, accumulate: bool = False
+) -> Any:
+    """Assignment through index tensors that were checked and broadcast already."""
+    return index_put_op(input, value, *indices, spec=spec, accumulate=accumulate)
+
+
+@public("index_put", inplace=True)
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """index_put(input, indices, values, accumulate=False)."""
+    found, spec = expand_masks(input, list(indices))
+    shape = _index_infer(input.type_, *[i.type_ for i in found], spec=spec).shape
+    value = _fit_value(values, shape, input.dtype)
+    return index_put_op(input, value, *found, spec=spec, accumulate=accumulate)
+
+
+# --- gather and scatter --------------------------------------------------------------------------
+
+
+def along(index: np.ndarray, dim: int) -> tuple[Any, ...]:
+    """The open grid of NumPy indices that `index` addresses along `dim`."""
+    grid = list(np.ogrid[tuple(slice(n) for n in index.shape)]) if index.ndim else []
+    if grid:
+        grid[dim] = index
+    return tuple(grid)
+
+
+def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> np.ndarray:
+    if not x.ndim or not index.ndim:
+        return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
+    return x[along(index, dim)]
+
+
+gather_op = define(
+    "gather", "self index -> result", moves_data=True, numpy=_gather, lower=Template("gather"),
+    infer=lambda self, index, *, dim: TensorType(self.dtype, index.shape),
+    vjp=dict(self=lambda grad, self_type, index, dim: scatter_add_op(
+        zeros(self_type), index, grad, dim=dim)),
+)  # fmt: skip
+
+
+def _scatter(combine: Any) -> Any:
+    def evaluate(x: Any, index: Any, src: Any, *, dim: int) -> Any:
+        result = np.array(x)
+        flat = result.reshape(1) if not result.ndim else result
+        index = index.reshape(1) if not index.ndim else index
+        src = src.reshape(1) if not src.ndim else src
+        part = src[tuple(slice(n) for n in index.shape)]
+        combine(flat, along(index, dim), part)
+        return result
+
+    return evaluate
+
+
+def _assign(target: np.ndarray, place: Any, values: np.ndarray) -> None:
+    target[place] = values
+
+
+def _window(grad: Any, index: Any, src_type: TensorType, dim: int) -> Any:
+    """The gradient of a scatter's source: gathered, and zero where `index` is smaller than it."""
+    part = gather_op(grad, index, dim=dim)
+    if tuple(part.shape) == src_type.shape:
+        return part
+    result = zeros(TensorType(part.dtype, src_type.shape))
+    return put_corner(result, part)
+
+
+def put_corner(base: Any, part: Any) -> Any:
+    """`part` written at the beginning of each dimension of `base`."""
+    from .views import slice_scatter
+
+    def nested(outer: Any, dim: int) -> Any:
+        if dim == outer.ndim:
+            return part
+        inner = slice_op(outer, dim=dim, start=0, stop=part.shape[dim], step=1)
+        return slice_scatter(outer, nested(inner, dim + 1), dim=dim, start=0,
+                             stop=part.shape[dim], step=1)  # fmt: skip
+
+    return nested(base, 0)
+
+
+scatter_op = define(
+    "scatter", "self index src -> result", moves_data=True, numpy=_scatter(_assign),
+    infer=lambda self, index, src, *, dim: self, lower=Template("scatter"),
+    vjp=dict(self=lambda grad, index, dim: grad.scatter(dim, index, 0),
+             src=lambda grad, index, src_type, dim: _window(grad, index, src_type, dim)),
+)  # fmt: skip
+scatter_add_op = define(
+    "scatter_add", "self index src -> result", numpy=_scatter(np.add.at),
+    infer=lambda self, index, src, *, dim: self, lower=Template("scatter"),
+    vjp=dict(self=lambda grad: grad,
+             src=lambda grad, index, src_type, dim: _window(grad, index, src_type, dim)),
+)  # fmt: skip
+
+
+def check_index(name: str, input: Any, dim: int, index: Any) -> tuple[int, Any]:
+    """Checks a gather/scatter index against its tensor; int64 afterwards."""
+    dim = normalize_dim(dim, input.ndim)
+    if index.dtype.name not in ("int64", "int32"):
+        raise RuntimeError(f"{name}(): Expected dtype int64 for index")
+    if max(1, index.ndim) != max(1, input.ndim):
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as "
+                           f"{'input' if name == 'gather' else 'self'} tensor")  # fmt: skip
+    array = getattr(index, "_array", None)
+    size = input.shape[dim] if input.ndim else 1
+    if array is not None and array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high >= size:
+            bad = low if low < 0 else high
+            raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+    return dim, index if index.dtype is int64 else index.to(int64)
+
+
+@public("gather")
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """gather(input, dim, index)."""
+    dim, index = check_index("gather", input, dim, index)
+    for d in range(index.ndim):
+        if d != dim and index.shape[d] > input.shape[d]:
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
+                f"larger than self {list(input.shape)} apart from dimension {dim}"
+            )
+    return gather_op(input, index, dim=dim)
+
+
+def scatter_source(name: str, input: Any, index: Any, src: Any) -> Any:
+    if not isinstance(src, Value):
+        return input.new_full(tuple(index.shape), src)
+    if src.dtype is not input.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    if any(a > b for a, b in zip(index.shape, src.shape)):
+        raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than src "
+                           f"{list(src.shape)}")  # fmt: skip
+    return src
+
+
+@public("scatter_add", inplace=True)
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+    """scatter_add(input, dim, index, src)."""
+    dim, index = check_index("scatter", input, dim, index)
+    src = scatter_source("scatter", input, index, src)
+    return scatter_add_op(input, index, src, dim=dim)
+
+
+# --- nonzero -------------------------------------------------------------------------------------
+
+nonzero_op = define("nonzero", "self -> result",
+                    numpy=lambda x: np.stack(np.nonzero(x), axis=-1) if x.ndim else
+                    np.zeros((int(bool(x)), 0), np.int64))  # fmt: skip
+
+
+@public("nonzero")
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """nonzero(input, *, as_tuple=False): the indices of elements that are not zero."""
+    if not as_tuple:
+        return nonzero_op(input)
+    if not input.ndim:
+        return nonzero(input.unsqueeze(0), as_tuple=True)
+    return nonzero_op(input).unbind(1)
+
+
+@public("index_select")
+def index_select(input: Any, dim: int, index: Any) -> Any:
+    """index_select(input, dim, index)."""
+    dim = normalize_dim(dim, input.ndim)
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index.dtype.name not in ("int64", "int32"):
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if not input.ndim:
+        return input.clone()
+    array = getattr(index, "_array", None)
+    if array is not None and array.size and (array.min() < 0 or array.max() >= input.shape[dim]):
+        raise IndexError("index out of range in self")
+    spec = (False,) * dim + (True,)
+    return index_select_op(input, index.reshape(-1).to(int64), spec=spec)
+
+
+index_select_op = define(
+    "index_select", "self index -> result", moves_data=True, lower=Template("gather"),
+    infer=lambda self, index, *, spec: _index_infer(self, index, spec=spec),
+    numpy=lambda x, index, *, spec: np.take(x, index, axis=len(spec) - 1),
+    vjp=dict(self=lambda grad, self_type, index, spec: index_put_op(
+        zeros(self_type), grad, index, spec=spec, accumulate=True)),
+)  # fmt: skip

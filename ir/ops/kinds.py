@@ -1,0 +1,175 @@
+"""Constructors per kind of op: they fill the regular parts of an entry.
+
+`pointwise`, `reduction`, `view` return the Op; unary and binary pointwise ops are published (method,
+function, in-place twin) at once, since nothing about them is special.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..op import Op, Reduce, Scalar, View, define
+from ..types import (
+    BOOL,
+    FLOAT,
+    DType,
+    TensorType,
+    bool_,
+    broadcast_shapes,
+    default_dtype,
+    int64,
+    result_type,
+)
+from ..value import Value, public
+
+
+def to_float(operands: Any) -> DType:
+    """Common dtype; integers become the default float."""
+    dtype = result_type(operands)
+    return dtype if dtype.category >= FLOAT else default_dtype()
+
+
+PROMOTIONS: dict[str, Callable[[Any], DType]] = {
+    "common": result_type,
+    "float": to_float,
+    "compare": result_type,
+}
+
+
+def pointwise(
+    name: str,
+    signature: str,
+    *,
+    numpy: Callable[..., Any],
+    scalar: Callable[..., Any] | None = None,
+    vjp: dict[str, Callable[..., Any]] | None = None,
+    promote: str = "common",
+    publish: bool = True,
+    inplace: bool = True,
+    spaces: str = "torch",
+    names: tuple[str, ...] = (),
+    method: bool = True,
+    lower: Any = None,
+    **facts: Any,
+) -> Op:
+    """An elementwise op with broadcasting; `promote` is "common", "float" or "compare"."""
+    common = PROMOTIONS[promote]
+
+    def infer(*types: Any, **attrs: Any) -> TensorType:
+        present = [t for t in types if t is not None]
+        dtype = bool_ if promote == "compare" else common(present)
+        return TensorType(dtype, broadcast_shapes(*(t.shape for t in present)))
+
+    op = define(
+        name,
+        signature,
+        numpy=numpy,
+        infer=infer,
+        vjp=vjp,
+        lower=lower or (Scalar(scalar) if scalar else None),
+        promote=common,
+        kind="pointwise",
+        **facts,
+    )
+    if publish and len(op.inputs) <= 2 and not op.attributes:
+        function = _unary(op) if len(op.inputs) == 1 else _binary(op)
+        public(name, *names, spaces=spaces, method=method, inplace=inplace)(function)
+    return op
+
+
+def _unary(op: Op) -> Callable[..., Any]:
+    def function(input: Any) -> Any:
+        if not isinstance(input, Value):
+            raise TypeError(f"{op.name}(): argument 'input' (position 1) must be Tensor, "
+                            f"not {type(input).__name__}")  # fmt: skip
+        return op(input)
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = f"{op.name}(input): elementwise {op.name.replace('_', ' ')}."
+    return function
+
+
+def _binary(op: Op) -> Callable[..., Any]:
+    def function(input: Any, other: Any) -> Any:
+        return op(*operands(op.name, input, other))
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = f"{op.name}(input, other): elementwise, with broadcasting and promotion."
+    return function
+
+
+NUMBERS = (int, float, complex)
+
+
+def operands(name: str, *values: Any) -> tuple[Any, ...]:
+    """Checks that operands are Values or numbers, with one Value at least."""
+    found = False
+    for position, value in enumerate(values):
+        if isinstance(value, Value):
+            found = True
+        elif not isinstance(value, NUMBERS):
+            values = _from_foreign(name, values, position)
+            found = found or isinstance(values[position], Value)
+    if not found:
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, "
+                        f"not {type(values[0]).__name__}")  # fmt: skip
+    return values
+
+
+def _from_foreign(name: str, values: tuple[Any, ...], position: int) -> tuple[Any, ...]:
+    """NumPy scalars count as numbers; anything else is refused."""
+    value = values[position]
+    if hasattr(value, "dtype") and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        number = value.item()
+        return (*values[:position], number, *values[position + 1 :])
+    word = "input" if position == 0 else "other"
+    raise TypeError(f"{name}(): argument '{word}' (position {position + 1}) must be Tensor or "
+                    f"Number, not {type(value).__name__}")  # fmt: skip
+
+
+def reduced_shape(shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
+    if keepdim:
+        return tuple(1 if k in dim else size for k, size in enumerate(shape))
+    return tuple(size for k, size in enumerate(shape) if k not in dim)
+
+
+def reduction(
+    name: str,
+    signature: str,
+    *,
+    numpy: Callable[..., Any],
+    combine: Callable[..., Any] | None = None,
+    start: Any = None,
+    dtype: DType | None = None,
+    lower: Any = None,
+    **facts: Any,
+) -> Op:
+    """A reduction over `dim` (sorted, non-negative); `dtype` is the result's where not the input's."""
+
+    def infer(self: TensorType, *, dim: tuple[int, ...], keepdim: bool = False, **_: Any) -> Any:
+        return TensorType(dtype or self.dtype, reduced_shape(self.shape, dim, keepdim))
+
+    if lower is None and combine is not None:
+        lower = Reduce(combine, start)
+    return define(name, signature, numpy=numpy, infer=infer, lower=lower, kind="reduction", **facts)
+
+
+def view(name: str, signature: str, **facts: Any) -> Op:
+    """Data movement without arithmetic whose result shares memory with its first input."""
+    facts.setdefault("lower", View())
+    facts.setdefault("is_view", True)
+    return define(name, signature, moves_data=True, kind="view", **facts)
+
+
+def accumulate_type(dtype: DType) -> DType:
+    """What torch sums integers and bools in."""
+    return int64 if dtype.category < FLOAT else dtype
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, NUMBERS)
+
+
+__all__ = ["BOOL", "accumulate_type", "is_number", "operands", "pointwise", "reduced_shape",
+           "reduction", "to_float", "view"]  # fmt: skip

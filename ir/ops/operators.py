@@ -1,0 +1,98 @@
+"""Python's operators on Values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..value import Value
+from . import arithmetic, compare, mathematics, products
+from .kinds import NUMBERS
+
+
+def _forward(function: Any) -> Any:
+    """`self op other`; NotImplemented for operands that are neither Values nor numbers."""
+
+    def operator(self: Any, other: Any) -> Any:
+        if isinstance(other, Value) or isinstance(other, NUMBERS):
+            return function(self, other)
+        number = _as_number(other)
+        return NotImplemented if number is None else function(self, number)
+
+    return operator
+
+
+def _reflected(function: Any) -> Any:
+    """`other op self`."""
+    return _forward(lambda self, other: function(other, self))
+
+
+def _as_number(value: Any) -> Any:
+    """NumPy scalars and 0-d arrays as numbers; arrays of more are converted by the tracer."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        return value.item()
+    convert = getattr(Value, "_from_array", None)
+    if convert is not None and hasattr(value, "__array_interface__"):
+        return convert(value)
+    return None
+
+
+def _named(operator: Any, name: str) -> Any:
+    operator.__name__ = operator.__qualname__ = name
+    return operator
+
+
+_BINARY: dict[str, Any] = {
+    "add": arithmetic.add, "sub": arithmetic.sub, "mul": arithmetic.mul,
+    "truediv": arithmetic.div_op, "floordiv": arithmetic.floor_divide,
+    "mod": arithmetic.remainder, "pow": mathematics.pow_,
+    "and": compare.bitwise_and, "or": compare.bitwise_or, "xor": compare.bitwise_xor,
+    "lshift": compare.bitwise_left_shift, "rshift": compare.bitwise_right_shift,
+}  # fmt: skip
+_COMPARE: dict[str, Any] = {
+    "eq": compare.eq, "ne": compare.ne, "lt": compare.lt, "le": compare.le, "gt": compare.gt,
+    "ge": compare.ge,
+}  # fmt: skip
+
+for _name, _function in {**_BINARY, **_COMPARE}.items():
+    setattr(Value, f"__{_name}__", _named(_forward(_function), f"__{_name}__"))
+for _name, _function in _BINARY.items():
+    setattr(Value, f"__r{_name}__", _named(_reflected(_function), f"__r{_name}__"))
+Value.__rsub__ = _named(_forward(arithmetic.rsub), "__rsub__")  # type: ignore[attr-defined]
+Value.__radd__ = _named(_forward(arithmetic.add), "__radd__")  # type: ignore[attr-defined]
+Value.__rmul__ = _named(_forward(arithmetic.mul), "__rmul__")  # type: ignore[attr-defined]
+
+
+def _matmul(self: Any, other: Any) -> Any:
+    return products.matmul(self, other) if isinstance(other, Value) else NotImplemented
+
+
+def _reflected_division(self: Any, other: Any) -> Any:
+    """number / self is reciprocal times number, with torch's node names."""
+    if isinstance(other, int | float) and not isinstance(other, bool):
+        return mathematics.reciprocal(self) * other
+    return arithmetic.div_op(other, self)
+
+
+Value.__matmul__ = _matmul  # type: ignore[attr-defined]
+Value.__rtruediv__ = Value.__rdiv__ = _forward(_reflected_division)  # type: ignore[attr-defined]
+Value.__div__ = Value.__truediv__  # type: ignore[attr-defined]
+Value.__neg__ = lambda self: arithmetic.neg(self)  # type: ignore[attr-defined]
+Value.__pos__ = lambda self: self.positive()  # type: ignore[attr-defined]
+Value.__abs__ = lambda self: mathematics.abs_op(self)  # type: ignore[attr-defined]
+Value.__invert__ = lambda self: compare.bitwise_not(self)  # type: ignore[attr-defined]
+
+
+def _inplace_operator(method: str) -> Any:
+    def operator(self: Any, other: Any) -> Any:
+        return getattr(self, method)(other)
+
+    return operator
+
+
+for _name, _method in {
+    "add": "add_", "sub": "sub_", "mul": "mul_", "truediv": "div_", "floordiv": "floor_divide_",
+    "mod": "remainder_", "pow": "pow_", "and": "bitwise_and_", "or": "bitwise_or_",
+    "xor": "bitwise_xor_", "lshift": "bitwise_left_shift_", "rshift": "bitwise_right_shift_",
+}.items():  # fmt: skip
+    setattr(Value, f"__i{_name}__", _inplace_operator(_method))
+Value.__idiv__ = Value.__itruediv__  # type: ignore[attr-defined]

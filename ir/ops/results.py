@@ -1,0 +1,54 @@
+"""Named results, torch's `return_types`: tuples with fields, e.g. `.values` and `.indices`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class NamedResult(tuple):
+    """A tuple whose members have names; prints as torch's do."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+    _title = ""
+
+    def __repr__(self) -> str:
+        lines = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self))
+        return f"torch.return_types.{self._title}(\n{lines})"
+
+    def __reduce__(self) -> Any:
+        return named_result, (self._title, tuple(self))
+
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    name: ("values", "indices")
+    for name in (
+        "max",
+        "min",
+        "sort",
+        "topk",
+        "kthvalue",
+        "median",
+        "nanmedian",
+        "mode",
+        "cummax",
+        "cummin",
+    )  # fmt: skip
+}
+_CLASSES: dict[str, type] = {}
+
+
+def result_class(title: str) -> type:
+    """The class of `title`'s results, e.g. torch.return_types.max."""
+    found = _CLASSES.get(title)
+    if found is None:
+        fields = FIELDS[title]
+        body: dict[str, Any] = {"__slots__": (), "_fields": fields, "_title": title}
+        for position, name in enumerate(fields):
+            body[name] = property(lambda self, k=position: self[k])
+        found = _CLASSES[title] = type(title, (NamedResult,), body)
+    return found
+
+
+def named_result(title: str, values: Any) -> Any:
+    return result_class(title)(values)

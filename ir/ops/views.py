@@ -1,0 +1,610 @@
+"""Views: data movement that shares memory. Each has `put`, the functional form of a write."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..op import Decompose, define
+from ..types import TensorType, normalize_dim
+from ..value import Value, public
+from .kinds import view
+
+
+def sizes(values: tuple[Any, ...]) -> tuple[int, ...]:
+    """`f(2, 3)` and `f((2, 3))` alike, as a tuple of ints."""
+    if len(values) == 1 and isinstance(values[0], list | tuple):
+        values = tuple(values[0])
+    return tuple(as_int(v) for v in values)
+
+
+def as_int(value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"expected an int, got {type(value).__name__}: sizes and dims must be ints")
+    return value.__index__()
+
+
+def zeros(type_: TensorType) -> Any:
+    """A Value of zeros, made by the interpreter that runs now."""
+    from .creation import full
+
+    return full(size=type_.shape, fill_value=0, dtype=type_.dtype)
+
+
+def infer_like(function: Any) -> Any:
+    """Inference of a view from its NumPy form, on an array that has a shape but no memory."""
+
+    def infer(self: TensorType, **attrs: Any) -> TensorType:
+        ghost = np.lib.stride_tricks.as_strided(np.empty(1, self.dtype.storage), self.shape,
+                                                (0,) * len(self.shape))  # fmt: skip
+        return TensorType(self.dtype, np.shape(function(ghost, **attrs)))
+
+    return infer
+
+
+# --- reshaping -----------------------------------------------------------------------------------
+
+
+def view_shape(size: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """`size` with -1 filled in; RuntimeError in torch's words where it does not fit."""
+    count = math.prod(shape)
+    wild = [k for k, n in enumerate(size) if n == -1]
+    if len(wild) > 1:
+        raise RuntimeError("only one dimension can be inferred")
+    if any(n < -1 for n in size):
+        raise RuntimeError(f"invalid shape dimension {min(size)}")
+    rest = math.prod(n for n in size if n != -1)
+    if wild:
+        if rest == 0 and count == 0:
+            raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} "
+                               "because the unspecified dimension size -1 can be any value and is "
+                               "ambiguous")  # fmt: skip
+        if rest == 0 or count % rest:
+            raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
+        return tuple(count // rest if n == -1 else n for n in size)
+    if rest != count:
+        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
+    return size
+
+
+def _view(x: np.ndarray, *, size: tuple[int, ...]) -> np.ndarray:
+    try:
+        return np.reshape(x, size, copy=False)
+    except ValueError:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one "
+            "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+        ) from None
+
+
+def _reshape_infer(self: TensorType, *, size: tuple[int, ...]) -> TensorType:
+    return TensorType(self.dtype, view_shape(size, self.shape))
+
+
+view_op = view(
+    "view", "self -> result", numpy=_view, infer=_reshape_infer,
+    put=lambda base, patch, *, size: patch.reshape(base.shape),
+    vjp=dict(self=lambda grad, self_type: grad.reshape(self_type.shape)),
+)  # fmt: skip
+reshape_copy = define(
+    "reshape_copy", "self -> result", infer=_reshape_infer, node="UnsafeViewBackward0",
+    numpy=lambda x, *, size: np.array(x, order="C").reshape(size), moves_data=True, kind="view",
+    lower=Decompose(lambda self, *, size: view_op(self, size=size)),
+    vjp=dict(self=lambda grad, self_type: grad.reshape(self_type.shape)),
+)  # fmt: skip
+
+
+@public("view", spaces="")
+def view_(input: Any, *shape: Any, dtype: Any = None) -> Any:
+    """view(*shape) or view(dtype): the same memory in another shape or element type."""
+    if dtype is None and len(shape) == 1 and not isinstance(shape[0], int | tuple | list):
+        if hasattr(shape[0], "itemsize") and hasattr(shape[0], "category"):
+            dtype = shape[0]
+    if dtype is not None:
+        return input.view_dtype(dtype)
+    return view_op(input, size=view_shape(sizes(shape), tuple(input.shape)))
+
+
+def can_view(input: Any, size: tuple[int, ...]) -> bool:
+    """Would a reshape share memory? Only eager values have strides; IR values always may."""
+    array = getattr(input, "_array", None)
+    if array is None or array.flags.c_contiguous:
+        return True
+    try:
+        np.reshape(array, size, copy=False)
+        return True
+    except ValueError:
+        return False
+
+
+@public("reshape")
+def reshape(input: Any, *shape: Any, **named: Any) -> Any:
+    """reshape(input, shape): a view where the strides allow it, else a copy."""
+    shape = (named["shape"],) if "shape" in named else shape
+    size = view_shape(sizes(shape), tuple(input.shape))
+    if can_view(input, size):
+        return view_op(input, size=size)
+    return reshape_copy(input, size=size)
+
+
+@public("view_as", spaces="")
+def view_as(input: Any, other: Any) -> Any:
+    """view_as(other): view(other.size())."""
+    return view_(input, tuple(other.shape))
+
+
+@public("reshape_as", spaces="")
+def reshape_as(input: Any, other: Any) -> Any:
+    """reshape_as(other): reshape(other.size())."""
+    return reshape(input, tuple(other.shape))
+
+
+@public("flatten")
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """flatten(input, start_dim=0, end_dim=-1)."""
+    if not input.ndim:
+        return reshape(input, (1,))
+    first, last = normalize_dim(start_dim, input.ndim), normalize_dim(end_dim, input.ndim)
+    if first > last:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if first == last:
+        return input
+    shape = tuple(input.shape)
+    middle = math.prod(shape[first : last + 1])
+    return reshape(input, (*shape[:first], middle, *shape[last + 1 :]))
+
+
+@public("ravel")
+def ravel(input: Any) -> Any:
+    """ravel(input): flattened, contiguous."""
+    return reshape(input, (-1,) if math.prod(input.shape) else (0,))
+
+
+@public("unflatten")
+def unflatten(input: Any, dim: int, sizes: Any) -> Any:
+    """unflatten(input, dim, sizes): splits one dimension into several."""
+    dim = normalize_dim(dim, input.ndim)
+    shape = tuple(input.shape)
+    inner = view_shape(tuple(sizes), (shape[dim],))
+    return reshape(input, (*shape[:dim], *inner, *shape[dim + 1 :]))
+
+
+# --- permuting -----------------------------------------------------------------------------------
+
+
+def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
+    order = [0] * len(dims)
+    for place, d in enumerate(dims):
+        order[d] = place
+    return tuple(order)
+
+
+permute_op = view(
+    "permute", "self -> result", numpy=lambda x, *, dims: x.transpose(dims),
+    infer=lambda self, *, dims: TensorType(self.dtype, tuple(self.shape[d] for d in dims)),
+    put=lambda base, patch, *, dims: permute_op(patch, dims=inverse(dims)),
+    vjp=dict(self=lambda grad, dims: permute_op(grad, dims=inverse(dims))),
+)  # fmt: skip
+transpose_op = view(
+    "transpose", "self -> result", numpy=lambda x, *, dim0, dim1: x.swapaxes(dim0, dim1),
+    infer=infer_like(lambda x, dim0, dim1: x.swapaxes(dim0, dim1)),
+    put=lambda base, patch, *, dim0, dim1: transpose_op(patch, dim0=dim0, dim1=dim1),
+    lower=Decompose(lambda self, *, dim0, dim1: permute_op(self, dims=swapped(
+        self.ndim, dim0, dim1))),
+    vjp=dict(self=lambda grad, dim0, dim1: transpose_op(grad, dim0=dim0, dim1=dim1)),
+)  # fmt: skip
+t_op = view(
+    "t", "self -> result", numpy=lambda x: x.T, node="TBackward0",
+    infer=lambda self: TensorType(self.dtype, self.shape[::-1]),
+    put=lambda base, patch: t_op(patch),
+    lower=Decompose(lambda self: permute_op(self, dims=tuple(range(self.ndim))[::-1])),
+    vjp=dict(self=lambda grad: t_op(grad)),
+)  # fmt: skip
+
+
+def swapped(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
+    order = list(range(ndim))
+    order[dim0], order[dim1] = dim1, dim0
+    return tuple(order)
+
+
+@public("permute")
+def permute(input: Any, *dims: Any, **named: Any) -> Any:
+    """permute(input, dims)."""
+    wanted = sizes((named["dims"],) if "dims" in named else dims)
+    if len(wanted) != input.ndim:
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the "
+            f"length of the desired ordering of dimensions i.e. input.dim() = {input.ndim} is not "
+            f"equal to len(dims) = {len(wanted)}"
+        )
+    order = tuple(normalize_dim(d, input.ndim) for d in wanted)
+    if len(set(order)) != len(order):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return permute_op(input, dims=order)
+
+
+@public("transpose", "swapaxes", "swapdims")
+def transpose(input: Any, dim0: int, dim1: int) -> Any:
+    """transpose(input, dim0, dim1)."""
+    return transpose_op(input, dim0=normalize_dim(dim0, input.ndim),
+                        dim1=normalize_dim(dim1, input.ndim))  # fmt: skip
+
+
+@public("t")
+def t(input: Any) -> Any:
+    """t(input): the transpose of a matrix; 0-d and 1-d tensors as they are."""
+    if input.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
+    return t_op(input)
+
+
+@public("movedim", "moveaxis")
+def movedim(input: Any, source: Any, destination: Any) -> Any:
+    """movedim(input, source, destination)."""
+    source = [source] if isinstance(source, int) else list(source)
+    destination = [destination] if isinstance(destination, int) else list(destination)
+    if len(source) != len(destination):
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({source} dims) "
+                           f"should contain the same number of dims as destination "
+                           f"({destination} dims)")  # fmt: skip
+    source = [normalize_dim(d, input.ndim) for d in source]
+    destination = [normalize_dim(d, input.ndim) for d in destination]
+    if len(set(source)) < len(source) or len(set(destination)) < len(destination):
+        raise RuntimeError(f"movedim: repeated dim in `source` ({source})")
+    order = [d for d in range(input.ndim) if d not in source]
+    for place, d in sorted(zip(destination, source)):
+        order.insert(place, d)
+    return permute_op(input, dims=tuple(order))
+
+
+# --- size-one dimensions -------------------------------------------------------------------------
+
+unsqueeze_op = view(
+    "unsqueeze", "self -> result", numpy=lambda x, *, dim: np.expand_dims(x, dim),
+    infer=infer_like(lambda x, dim: np.expand_dims(x, dim)),
+    put=lambda base, patch, *, dim: squeeze_op(patch, dim=(dim,)),
+    lower=Decompose(lambda self, *, dim: view_op(
+        self, size=(*self.shape[:dim], 1, *self.shape[dim:]))),
+    vjp=dict(self=lambda grad, dim: squeeze_op(grad, dim=(dim,))),
+)  # fmt: skip
+
+
+def _squeezed(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(n for k, n in enumerate(shape) if not (n == 1 and k in dim))
+
+
+squeeze_op = view(
+    "squeeze", "self -> result",
+    numpy=lambda x, *, dim, whole=False: x.reshape(_squeezed(x.shape, dim), copy=False),
+    infer=lambda self, *, dim, whole=False: TensorType(self.dtype, _squeezed(self.shape, dim)),
+    node=lambda attrs: "SqueezeBackward0" if attrs.get("whole") else "SqueezeBackward1",
+    put=lambda base, patch, *, dim, whole=False: view_op(patch, size=tuple(base.shape)),
+    lower=Decompose(lambda self, *, dim, whole=False: view_op(
+        self, size=_squeezed(tuple(self.shape), dim))),
+    vjp=dict(self=lambda grad, self_type: grad.reshape(self_type.shape)),
+)  # fmt: skip
+
+
+@public("unsqueeze")
+def unsqueeze(input: Any, dim: int) -> Any:
+    """unsqueeze(input, dim): a new dimension of size 1."""
+    return unsqueeze_op(input, dim=normalize_dim(dim, input.ndim + 1))
+
+
+@public("squeeze")
+def squeeze(input: Any, dim: Any = None) -> Any:
+    """squeeze(input, dim=None): drops dimensions of size 1."""
+    if dim is None:
+        return squeeze_op(input, dim=tuple(range(input.ndim)), whole=True)
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    wrapped = tuple(normalize_dim(d, input.ndim) for d in dims)
+    return squeeze_op(input, dim=wrapped if input.ndim else ())
+
+
+# --- broadcasting --------------------------------------------------------------------------------
+
+expand_op = view(
+    "expand", "self -> result", numpy=lambda x, *, size: np.broadcast_to(x, size),
+    infer=lambda self, *, size: TensorType(self.dtype, size),
+    vjp=dict(self=lambda grad: grad),  # fit() sums what was repeated
+)  # fmt: skip
+
+
+@public("expand", spaces="")
+def expand(input: Any, *shape: Any, implicit: bool = False, **named: Any) -> Any:
+    """expand(*sizes): repeats dimensions of size 1 without copying; -1 keeps a size."""
+    size = sizes((named["size"],) if "size" in named else shape)
+    lead = len(size) - input.ndim
+    if lead < 0:
+        raise RuntimeError(
+            f"expand({type_name(input)}{{{list(input.shape)}}}, size={list(size)}): the number of "
+            f"sizes provided ({len(size)}) must be greater or equal to the number of dimensions in "
+            f"the tensor ({input.ndim})"
+        )
+    return expand_op(input, size=_expanded(size, tuple(input.shape), lead))
+
+
+def _expanded(size: tuple[int, ...], shape: tuple[int, ...], lead: int) -> tuple[int, ...]:
+    result = list(size)
+    for place, wanted in enumerate(size):
+        have = shape[place - lead] if place >= lead else None
+        if wanted == -1:
+            if have is None:
+                raise RuntimeError(
+                    f"The expanded size of the tensor (-1) isn't allowed in a leading, "
+                    f"non-existing dimension {place}"
+                )
+            result[place] = have
+        elif have is not None and have != 1 and have != wanted:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({wanted}) must match the existing size ({have}) "
+                f"at non-singleton dimension {place}.  Target sizes: {list(size)}.  Tensor sizes: "
+                f"{list(shape)}"
+            )
+    return tuple(result)
+
+
+def type_name(input: Any) -> str:
+    return f"torch.{input.dtype.name}"
+
+
+@public("expand_as", spaces="")
+def expand_as(input: Any, other: Any) -> Any:
+    """expand_as(other): expand(other.size())."""
+    return expand(input, tuple(other.shape))
+
+
+@public("broadcast_to")
+def broadcast_to(input: Any, size: Any) -> Any:
+    """broadcast_to(input, size)."""
+    return expand(input, tuple(size))
+
+
+# --- selecting -----------------------------------------------------------------------------------
+
+
+def _at(dim: int, index: Any) -> tuple[Any, ...]:
+    return (slice(None),) * dim + (index,)
+
+
+def _scatter_into(x: np.ndarray, src: np.ndarray, place: Any) -> np.ndarray:
+    result = np.array(x)
+    result[place] = src
+    return result
+
+
+select_op = view(
+    "select", "self -> result", numpy=lambda x, *, dim, index: x[(*_at(dim, index), ...)],
+    infer=lambda self, *, dim, index: TensorType(
+        self.dtype, self.shape[:dim] + self.shape[dim + 1 :]),
+    put=lambda base, patch, *, dim, index: select_scatter(base, patch, dim=dim, index=index),
+    vjp=dict(self=lambda grad, self_type, dim, index: select_scatter(
+        zeros(self_type), grad, dim=dim, index=index)),
+)  # fmt: skip
+select_scatter = define(
+    "select_scatter", "self src -> result", moves_data=True,
+    numpy=lambda x, src, *, dim, index: _scatter_into(x, src, _at(dim, index)),
+    infer=lambda self, src, *, dim, index: self,
+    lower=Decompose(lambda self, src, *, dim, index: slice_scatter(
+        self, unsqueeze_op(src, dim=dim), dim=dim, start=index, stop=index + 1, step=1)),
+    vjp=dict(self=lambda grad, src_type, dim, index: select_scatter(
+                 grad, zeros(src_type), dim=dim, index=index),
+             src=lambda grad, dim, index: select_op(grad, dim=dim, index=index)),
+)  # fmt: skip
+
+
+def slice_length(start: int, stop: int, step: int) -> int:
+    return max(0, -(-(stop - start) // step))
+
+
+def _slice_infer(self: TensorType, *, dim: int, start: int, stop: int, step: int = 1) -> TensorType:
+    length = slice_length(start, stop, step)
+    return TensorType(self.dtype, (*self.shape[:dim], length, *self.shape[dim + 1 :]))
+
+
+slice_op = view(
+    "slice", "self -> result", infer=_slice_infer,
+    numpy=lambda x, *, dim, start, stop, step=1: x[_at(dim, slice(start, stop, step))],
+    put=lambda base, patch, *, dim, start, stop, step=1: slice_scatter(
+        base, patch, dim=dim, start=start, stop=stop, step=step),
+    vjp=dict(self=lambda grad, self_type, dim, start, stop, step: slice_scatter(
+        zeros(self_type), grad, dim=dim, start=start, stop=stop, step=step)),
+)  # fmt: skip
+slice_scatter = define(
+    "slice_scatter", "self src -> result", moves_data=True,
+    numpy=lambda x, src, *, dim, start, stop, step=1: _scatter_into(
+        x, src, _at(dim, slice(start, stop, step))),
+    infer=lambda self, src, **_: self,
+    vjp=dict(self=lambda grad, src_type, dim, start, stop, step: slice_scatter(
+                 grad, zeros(src_type), dim=dim, start=start, stop=stop, step=step),
+             src=lambda grad, dim, start, stop, step: slice_op(
+                 grad, dim=dim, start=start, stop=stop, step=step)),
+)  # fmt: skip
+
+
+@public("select")
+def select(input: Any, dim: int, index: Any) -> Any:
+    """select(input, dim, index): the slice at `index`, without that dimension."""
+    if not input.ndim:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim, index = normalize_dim(dim, input.ndim), as_int(index)
+    size = input.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"select(): index {index} out of range for tensor of size "
+                         f"{list(input.shape)} at dimension {dim}")  # fmt: skip
+    return select_op(input, dim=dim, index=index % size)
+
+
+@public("narrow")
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    """narrow(input, dim, start, length)."""
+    if not input.ndim:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    dim, start, length = normalize_dim(dim, input.ndim), as_int(start), as_int(length)
+    size = input.shape[dim]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-size}, {size}], "
+                         f"but got {start})")  # fmt: skip
+    start = start + size if start < 0 else start
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return slice_op(input, dim=dim, start=start, stop=start + length, step=1)
+
+
+def _diagonal_place(shape: Any, offset: int, dim1: int, dim2: int) -> Any:
+    rows, columns = shape[dim1], shape[dim2]
+    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    first = np.arange(count) + max(0, -offset)
+    second = np.arange(count) + max(0, offset)
+    return first, second
+
+
+def _diagonal_scatter(x: np.ndarray, src: np.ndarray, *, offset: int, dim1: int, dim2: int) -> Any:
+    result = np.array(x)
+    window = np.moveaxis(result, (dim1, dim2), (-2, -1))
+    first, second = _diagonal_place(x.shape, offset, dim1, dim2)
+    window[..., first, second] = src
+    return result
+
+
+def _diagonal(x: np.ndarray, *, offset: int, dim1: int, dim2: int) -> np.ndarray:
+    result = np.diagonal(x, offset, dim1, dim2)
+    if x.flags.writeable:
+        result.flags.writeable = True
+    return result
+
+
+diagonal_op = view(
+    "diagonal", "self -> result", numpy=_diagonal,
+    infer=infer_like(lambda x, offset, dim1, dim2: np.diagonal(x, offset, dim1, dim2)),
+    put=lambda base, patch, *, offset, dim1, dim2: diagonal_scatter(
+        base, patch, offset=offset, dim1=dim1, dim2=dim2),
+    vjp=dict(self=lambda grad, self_type, offset, dim1, dim2: diagonal_scatter(
+        zeros(self_type), grad, offset=offset, dim1=dim1, dim2=dim2)),
+)  # fmt: skip
+diagonal_scatter = define(
+    "diagonal_scatter", "self src -> result", moves_data=True, numpy=_diagonal_scatter,
+    infer=lambda self, src, **_: self,
+    vjp=dict(self=lambda grad, src_type, offset, dim1, dim2: diagonal_scatter(
+                 grad, zeros(src_type), offset=offset, dim1=dim1, dim2=dim2),
+             src=lambda grad, offset, dim1, dim2: diagonal_op(
+                 grad, offset=offset, dim1=dim1, dim2=dim2)),
+)  # fmt: skip
+
+
+@public("diagonal")
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """diagonal(input, offset=0, dim1=0, dim2=1)."""
+    first, second = normalize_dim(dim1, input.ndim), normalize_dim(dim2, input.ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return diagonal_op(input, offset=offset, dim1=first, dim2=second)
+
+
+# --- several views at once -----------------------------------------------------------------------
+
+
+def _stack_grads(grads: tuple[Any, ...], types: Any, dim: int) -> Any:
+    present = [zeros(t) if g is None else g for g, t in zip(grads, types)]
+    from .joining import stack
+
+    return stack(*present, dim=dim)
+
+
+def define_unbind() -> Any:
+    """unbind has as many outputs as the dimension is long: its rule is joint over them."""
+    return define(
+        "unbind", "self -> *results", is_view=True, multi_view=True, moves_data=True, kind="view",
+        numpy=lambda x, *, dim: tuple(np.moveaxis(x, dim, 0)[k, ...] for k in range(x.shape[dim])),
+        infer=lambda self, *, dim: tuple(
+            TensorType(self.dtype, self.shape[:dim] + self.shape[dim + 1 :])
+            for _ in range(self.shape[dim])),
+        put=lambda base, patch, *, position, dim: select_scatter(
+            base, patch, dim=dim, index=position),
+        lower=Decompose(lambda self, *, dim: tuple(
+            select_op(self, dim=dim, index=k) for k in range(self.shape[dim]))),
+        vjp=dict(self=lambda grads, results_type, dim: _stack_grads(grads, results_type, dim)),
+    )  # fmt: skip
+
+
+def _pieces(x: np.ndarray, *, sizes: tuple[int, ...], dim: int) -> tuple[np.ndarray, ...]:
+    stops = np.cumsum(sizes)
+    return tuple(x[_at(dim, slice(int(e - n), int(e)))] for n, e in zip(sizes, stops))
+
+
+def _join_grads(grads: tuple[Any, ...], types: Any, dim: int) -> Any:
+    from .joining import cat
+
+    return cat(*[zeros(t) if g is None else g for g, t in zip(grads, types)], dim=dim)
+
+
+def define_split() -> Any:
+    return define(
+        "split", "self -> *results", is_view=True, multi_view=True, moves_data=True, kind="view",
+        numpy=_pieces,
+        infer=lambda self, *, sizes, dim: tuple(
+            TensorType(self.dtype, (*self.shape[:dim], n, *self.shape[dim + 1 :])) for n in sizes),
+        put=lambda base, patch, *, position, sizes, dim: slice_scatter(
+            base, patch, dim=dim, start=sum(sizes[:position]), stop=sum(sizes[: position + 1]),
+            step=1),
+        lower=Decompose(lambda self, *, sizes, dim: tuple(
+            slice_op(self, dim=dim, start=sum(sizes[:k]), stop=sum(sizes[: k + 1]), step=1)
+            for k in range(len(sizes)))),
+        vjp=dict(self=lambda grads, results_type, dim: _join_grads(grads, results_type, dim)),
+    )  # fmt: skip
+
+
+unbind_op = define_unbind()
+split_op = define_split()
+
+
+@public("unbind")
+def unbind(input: Any, dim: int = 0) -> Any:
+    """unbind(input, dim=0): all slices along a dimension."""
+    if not input.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    return unbind_op(input, dim=normalize_dim(dim, input.ndim))
+
+
+@public("split")
+def split(input: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """split(input, split_size_or_sections, dim=0)."""
+    dim = normalize_dim(dim, input.ndim)
+    size = input.shape[dim]
+    parts = split_size_or_sections
+    if isinstance(parts, int):
+        if parts < 0:
+            raise RuntimeError(f"split expects split_size be non-negative, but got "
+                               f"split_size={parts}")  # fmt: skip
+        if parts == 0 and size:
+            raise RuntimeError("split expects split_size > 0 for a non-empty dimension")
+        count = max(1, -(-size // parts)) if parts else 1
+        parts = [min(parts, size - k * parts) for k in range(count)] if parts else [0]
+    parts = tuple(int(n) for n in parts)
+    if sum(parts) != size or any(n < 0 for n in parts):
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size} (input "
+                           f"tensor's size at dimension {dim}), but got split_sizes={list(parts)}")  # fmt: skip
+    return split_op(input, sizes=parts, dim=dim)
+
+
+@public("split_with_sizes")
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
+    """split_with_sizes(input, split_sizes, dim=0)."""
+    return split(input, list(split_sizes), dim)
+
+
+@public("chunk")
+def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
+    """chunk(input, chunks, dim=0): about equal pieces."""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = input.shape[normalize_dim(dim, input.ndim)]
+    return split(input, max(1, -(-size // chunks)), dim)
+
+
+__all__ = ["Value"]
