@@ -1,1 +1,86 @@
-"""Wengert: autograd with torch's names, and a compiler that shows its work."""
+"""Wengert: autograd with torch's names and semantics, and a compiler that shows its work.
+
+import wengert as torch
+"""
+
+from pathlib import Path as _Path
+
+from . import tracer
+from .ir import types as _types
+from .ir.types import (
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from .ir.types import DType as dtype
+from .ir.value import namespace as _namespace
+from .tracer import tape as _tape
+from .tracer.creation import (
+    arange,
+    as_tensor,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    from_numpy,
+    full,
+    full_like,
+    linspace,
+    logspace,
+    ones,
+    ones_like,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from .tracer.generator import Generator
+from .tracer.modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .tracer.printing import set_printoptions
+from .tracer.random import (
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    rand,
+    rand_like,
+    randint,
+    randint_like,
+    randn,
+    randn_like,
+    randperm,
+    seed,
+    set_rng_state,
+)
+from .tracer.tensor import Size, Tensor, device
+
+_tape.add_package_folder(str(_Path(__file__).resolve().parent))
+__version__ = "0.1.0"
+
+float, double, half = float32, float64, float16
+long, int, short = int64, int32, int16
+bool = _types.bool_
+cfloat, cdouble = complex64, complex128
+get_default_dtype = _types.default_dtype
+set_default_dtype = _types.set_default_dtype
+
+globals().update(_namespace("torch"))
+
+from . import autograd  # noqa: E402

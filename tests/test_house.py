@@ -4,8 +4,13 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = {"api": "wengert", "ir": "wengert.ir", "tracer": "wengert.tracer",
-         "codegen": "wengert.codegen", "runtime": "wengert.runtime"}
+ROOMS = {
+    "api": "wengert",
+    "ir": "wengert.ir",
+    "tracer": "wengert.tracer",
+    "codegen": "wengert.codegen",
+    "runtime": "wengert.runtime",
+}
 
 
 def folders_as_packages():

@@ -1,1 +1,10 @@
 """The eager tensor, its autograd engine and the recorder."""
+
+from pathlib import Path
+
+from ..ir import ops
+from . import convert, creation, eager, engine, inplace, modes, random, tape, tensor
+
+# Frames of our rooms are not the user's: `user_place` walks past them.
+tape.add_package_folder(str(Path(__file__).resolve().parent))
+tape.add_package_folder(str(Path(ops.__file__).resolve().parent.parent))

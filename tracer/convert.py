@@ -1,0 +1,494 @@
+"""Tensors to Python and NumPy and back; dtype changes; memory facts; copy and pickle."""
+
+from __future__ import annotations
+
+import copy as copy_module
+from typing import Any
+
+import numpy as np
+
+from ..ir.op import TABLE
+from ..ir.types import (
+    BY_NAME,
+    DType,
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    from_numpy_dtype,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from ..ir.types import bool_ as bool_dtype
+from ..ir.value import Value
+from .tensor import Size, Tensor, device, require_cpu
+
+
+def method(function: Any) -> Any:
+    """Attaches a function to Tensor under its own name."""
+    setattr(Tensor, function.__name__, function)
+    return function
+
+
+# --- to Python -----------------------------------------------------------------------------------
+
+
+def escape(tensor: Tensor, how: str) -> None:
+    """Tells the recording, if one is on, that Python sees the value now."""
+    from ..ir.bind import state
+
+    watcher = getattr(state.top, "escaped", None)
+    if watcher is not None:
+        watcher(tensor, how)
+
+
+@method
+def item(self: Tensor) -> Any:
+    """The value of a tensor with one element, as a Python number."""
+    if self._array.size != 1:
+        raise RuntimeError(
+            f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
+        )
+    escape(self, "item()")
+    return self._values_array().item()
+
+
+@method
+def tolist(self: Tensor) -> Any:
+    """The elements as (nested) lists of Python numbers."""
+    escape(self, "tolist()")
+    return self._values_array().tolist()
+
+
+@method
+def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
+    """The elements as an ndarray that shares memory."""
+    if self._requires_grad and not force:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
+                           "tensor.detach().numpy() instead.")  # fmt: skip
+    if self.dtype is bfloat16:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+    escape(self, "numpy()")
+    return self._array
+
+
+@method
+def __array__(self: Tensor, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    array = numpy(self)
+    if dtype is not None:
+        return array.astype(dtype, copy=bool(copy))
+    return array.copy() if copy else array
+
+
+@method
+def __array_wrap__(
+    self: Tensor, array: np.ndarray, context: Any = None, scalar: bool = False
+) -> Any:  # noqa: E501
+    return Tensor._wrap(np.asarray(array), from_numpy_dtype(array.dtype))
+
+
+def one_element(self: Tensor, what: str) -> Any:
+    if self._array.size != 1:
+        raise RuntimeError(
+            f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
+        )
+    escape(self, what)
+    return self._values_array().item()
+
+
+@method
+def __bool__(self: Tensor) -> bool:
+    if self._array.size != 1:
+        if self._array.size == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    from ..ir.bind import state
+
+    watcher = getattr(state.top, "branched", None)
+    outcome = bool(self._values_array().item())
+    if watcher is not None:
+        watcher(self, outcome)
+    return outcome
+
+
+Tensor.__nonzero__ = __bool__  # type: ignore[attr-defined]
+
+
+@method
+def __int__(self: Tensor) -> int:
+    return int(one_element(self, "int()"))
+
+
+@method
+def __float__(self: Tensor) -> float:
+    return float(one_element(self, "float()"))
+
+
+@method
+def __complex__(self: Tensor) -> complex:
+    return complex(one_element(self, "complex()"))
+
+
+@method
+def __index__(self: Tensor) -> int:
+    if self.dtype.category > 1 or self._array.size != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(one_element(self, "index"))
+
+
+@method
+def __contains__(self: Tensor, element: Any) -> bool:
+    if isinstance(element, Value | int | float | complex):
+        return bool((self == element).any())
+    raise RuntimeError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+    )
+
+
+@method
+def __reversed__(self: Tensor) -> Tensor:
+    return self.flip(0) if self.ndim else self
+
+
+def _from_array(array: Any) -> Tensor:
+    array = np.asarray(array)
+    return Tensor._wrap(array, from_numpy_dtype(array.dtype))
+
+
+Value._from_array = staticmethod(_from_array)  # type: ignore[attr-defined]
+
+
+@method
+def _constant(self: Tensor, array: np.ndarray) -> Tensor:
+    """An index array as a tensor."""
+    return _from_array(array)
+
+
+@method
+def _constant_like(self: Tensor, value: Any) -> Tensor:
+    """A Python number (or nested list) assigned to elements of this tensor."""
+    if isinstance(value, bool | int | float | complex | np.number | np.bool_):
+        if isinstance(value, complex) and not self.dtype.is_complex:
+            raise RuntimeError("value cannot be converted to type without overflow")
+        return TABLE["full"](size=(), fill_value=value, dtype=self.dtype)
+    if isinstance(value, np.ndarray):
+        return _from_array(value)
+    raise TypeError(f"can't assign a {type(value).__name__} to a torch.{type_name(self.dtype)}")
+
+
+# --- dtype changes -------------------------------------------------------------------------------
+
+
+def type_name(dtype: DType) -> str:
+    """The legacy class name, e.g. FloatTensor."""
+    return _LEGACY[dtype.name]
+
+
+_LEGACY = {
+    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor",
+    "bfloat16": "BFloat16Tensor", "int64": "LongTensor", "int32": "IntTensor",
+    "int16": "ShortTensor", "int8": "CharTensor", "uint8": "ByteTensor", "bool": "BoolTensor",
+    "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
+    "uint16": "UInt16Tensor", "uint32": "UInt32Tensor", "uint64": "UInt64Tensor",
+}  # fmt: skip
+
+
+def to_dtype(value: Any, dtype: Any, copy: bool = False) -> Any:
+    """The value in another dtype; itself where it has it already and no copy is asked for."""
+    if isinstance(dtype, str):
+        dtype = BY_NAME[dtype]
+    if value.dtype is dtype:
+        return value.clone() if copy else value
+    return TABLE["cast"](value, dtype=dtype)
+
+
+def _to(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """to(dtype), to(device), to(device, dtype), to(other): on the CPU only dtypes change."""
+    dtype = kwargs.get("dtype")
+    where = kwargs.get("device")
+    copy = bool(kwargs.get("copy", False))
+    flags = 0
+    for argument in args:
+        if isinstance(argument, DType):
+            dtype = argument
+        elif isinstance(argument, Tensor):
+            dtype = argument.dtype
+        elif isinstance(argument, str) and argument in BY_NAME:
+            dtype = BY_NAME[argument]
+        elif isinstance(argument, bool):
+            copy, flags = (argument, flags + 1) if flags else (copy, flags + 1)
+        elif isinstance(argument, str | device | int):
+            where = argument
+        elif argument is not None:
+            raise TypeError(f"to() received an invalid combination of arguments - got "
+                            f"({type(argument).__name__})")  # fmt: skip
+    require_cpu(where)
+    return to_dtype(self, self.dtype if dtype is None else dtype, copy)
+
+
+Value.to = _to  # type: ignore[attr-defined]
+
+
+def _caster(name: str, dtype: DType) -> None:
+    def cast(self: Any, memory_format: Any = None) -> Any:
+        return to_dtype(self, dtype)
+
+    cast.__name__ = cast.__qualname__ = name
+    cast.__doc__ = f"to(torch.{dtype.name})."
+    setattr(Value, name, cast)
+
+
+for _name, _dtype in {
+    "float": float32, "double": float64, "half": float16, "bfloat16": bfloat16, "long": int64,
+    "int": int32, "short": int16, "char": int8, "byte": uint8, "bool": bool_dtype,
+    "cfloat": complex64, "cdouble": complex128,
+}.items():  # fmt: skip
+    _caster(_name, _dtype)
+
+
+@method
+def type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
+    """The legacy type string, or a cast to `dtype`."""
+    if dtype is None:
+        return f"torch.{type_name(self.dtype)}"
+    if isinstance(dtype, str):
+        short = dtype.removeprefix("torch.")
+        for name, legacy in _LEGACY.items():
+            if legacy == short:
+                return to_dtype(self, BY_NAME[name])
+        raise ValueError(f"invalid type: '{dtype}'")
+    return to_dtype(self, getattr(dtype, "legacy_dtype", dtype))
+
+
+def type_as(self: Any, other: Any) -> Any:
+    """to(other.dtype)."""
+    return to_dtype(self, other.dtype)
+
+
+Value.type_as = type_as  # type: ignore[attr-defined]
+
+
+@method
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor itself: it is on the CPU."""
+    return self
+
+
+@method
+def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Raises, as torch without CUDA does."""
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+# --- memory facts --------------------------------------------------------------------------------
+
+
+def size(self: Any, dim: Any = None) -> Any:
+    """The shape, or the size of one dimension."""
+    if dim is None:
+        return self.shape
+    from ..ir.types import normalize_dim
+
+    return self.shape[normalize_dim(dim, self.ndim)]
+
+
+def numel(self: Any) -> int:
+    """How many elements."""
+    return Size(self.shape).numel()
+
+
+for _function in (size, numel):
+    setattr(Value, _function.__name__, _function)
+Value.nelement = numel  # type: ignore[attr-defined]
+Value.dim = Value.ndimension = lambda self: self.ndim  # type: ignore[attr-defined]
+Value.is_floating_point = lambda self: self.dtype.is_floating_point  # type: ignore[attr-defined]
+Value.is_complex = lambda self: self.dtype.is_complex  # type: ignore[attr-defined]
+Value.is_signed = lambda self: self.dtype.is_signed  # type: ignore[attr-defined]
+Value.element_size = lambda self: self.dtype.itemsize  # type: ignore[attr-defined]
+
+
+def element_strides(array: np.ndarray) -> tuple[int, ...]:
+    """Strides in elements; those of size-0 and size-1 dimensions as torch reports them."""
+    if array.flags.c_contiguous:
+        strides, step = [], 1
+        for n in reversed(array.shape):
+            strides.append(step)
+            step *= max(n, 1)
+        return tuple(reversed(strides))
+    return tuple(s // array.itemsize for s in array.strides)
+
+
+@method
+def stride(self: Tensor, dim: Any = None) -> Any:
+    """Distance in elements between neighbours along each dimension."""
+    strides = element_strides(self._array)
+    return strides if dim is None else strides[dim]
+
+
+@method
+def storage_offset(self: Tensor) -> int:
+    """Where the first element lies in the storage, in elements."""
+    if self._array.size == 0:
+        return 0
+    root = self.storage_.root
+    here = self._array.__array_interface__["data"][0]
+    return (here - root.__array_interface__["data"][0]) // self._array.itemsize
+
+
+@method
+def data_ptr(self: Tensor) -> int:
+    """The address of the first element."""
+    return self._array.__array_interface__["data"][0] if self._array.size else 0
+
+
+@method
+def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
+    """Are the elements in row-major order without gaps?"""
+    return self._array.flags.c_contiguous
+
+
+@method
+def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor itself if contiguous, else a copy in row-major order."""
+    return self if self._array.flags.c_contiguous else TABLE["contiguous"](self)
+
+
+@property
+def T(self: Any) -> Any:  # noqa: N802
+    """The tensor with its dimensions reversed."""
+    if self.ndim == 2:
+        return self.t()
+    return self.permute(tuple(range(self.ndim))[::-1])
+
+
+@property
+def mT(self: Any) -> Any:  # noqa: N802
+    """The last two dimensions swapped."""
+    if self.ndim < 2:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
+                           f"{self.ndim}-D tensor.")  # fmt: skip
+    return self.transpose(-2, -1)
+
+
+Value.T, Value.mT = T, mT  # type: ignore[attr-defined]
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+@method
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Copies `src`, broadcast and cast, into this tensor."""
+    from .inplace import run_inplace
+
+    if not isinstance(src, Tensor):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not "
+                        f"{src.__class__.__name__}")  # fmt: skip
+    return run_inplace(copy, self, (src,), {})
+
+
+def copy(target: Any, src: Any) -> Any:
+    """What `copy_` writes: `src` as a value of the target's type."""
+    if tuple(src.shape) != tuple(target.shape):
+        src = src.expand(tuple(target.shape))
+    src = to_dtype(src, target.dtype)
+    return TABLE["copy"](src)
+
+
+@method
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Sets every element to `value`."""
+    from .inplace import run_inplace
+
+    return run_inplace(fill, self, (value,), {})
+
+
+def fill(target: Any, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise RuntimeError(
+                "fill_ only supports 0-dimension value tensor but got tensor with "
+                f"{value.ndim} dimensions."
+            )
+        return copy(target, value)
+    if isinstance(value, complex) and not target.dtype.is_complex:
+        raise RuntimeError("value cannot be converted to type without overflow")
+    if not isinstance(value, int | float | complex | np.number | np.bool_):
+        raise TypeError(f"fill_(): argument 'value' must be Tensor or Number, not "
+                        f"{value.__class__.__name__}")  # fmt: skip
+    return TABLE["fill"](target, value=value)
+
+
+@method
+def zero_(self: Tensor) -> Tensor:
+    """Sets every element to zero."""
+    from .inplace import run_inplace
+
+    return run_inplace(zero, self, (), {})
+
+
+def zero(target: Any) -> Any:
+    return TABLE["zero"](target)
+
+
+# --- copying and pickling ------------------------------------------------------------------------
+
+
+@method
+def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if id(self) in memo:
+        return memo[id(self)]
+    if self.grad_fn is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+            "because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    fresh = self.__class__._wrap(self._array.copy(), self.dtype)
+    fresh._requires_grad = self._requires_grad
+    memo[id(self)] = fresh
+    if self._grad is not None:
+        fresh._grad = copy_module.deepcopy(self._grad, memo)
+    for name, value in self.__dict__.items():
+        if name not in _INTERNAL:
+            fresh.__dict__[name] = copy_module.deepcopy(value, memo)
+    return fresh
+
+
+_INTERNAL = {"_accumulator", "_hooks", "_post_hooks", "_retains", "_inference", "_cut"}
+
+
+@method
+def __copy__(self: Tensor) -> Tensor:
+    fresh = self.__class__._wrap(self._array, self.dtype)
+    fresh._storage = self.storage_
+    fresh._requires_grad = self._requires_grad
+    return fresh
+
+
+@method
+def __reduce_ex__(self: Tensor, protocol: int) -> Any:
+    if self.grad_fn is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) can be pickled; use "
+            "detach() first"
+        )
+    extra = {k: v for k, v in self.__dict__.items() if k not in _INTERNAL}
+    facts = (self.__class__, np.ascontiguousarray(self._array), self.dtype, self._requires_grad)
+    return rebuild, (*facts, extra)
+
+
+def rebuild(cls: Any, array: np.ndarray, dtype: DType, requires_grad: bool, extra: Any) -> Tensor:
+    """The tensor a pickle describes."""
+    if not array.flags.writeable:
+        array = array.copy()
+    fresh = cls._wrap(array, dtype)
+    fresh._requires_grad = requires_grad
+    fresh.__dict__.update(extra)
+    return fresh

@@ -1,0 +1,311 @@
+"""Eager execution: runs an op's NumPy evaluation now and records its graph node.
+
+This is the bottom interpreter of the stack in `ir/bind.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.bind import install_bottom, state
+from ..ir.op import Op
+from ..ir.types import (
+    FLOAT,
+    FROM_NUMPY,
+    DType,
+    TensorType,
+    bfloat16,
+    from_bfloat16,
+    scalar_dtype,
+    to_bfloat16,
+)
+from . import hooks
+from .quiet import quiet, restore
+from .storage import Storage, View
+from .tape import (
+    NOTHING_SAVED,
+    PackedSaved,
+    SavedInput,
+    SavedOutput,
+    SavePlan,
+    accumulator_of,
+    next_sequence,
+    node_class,
+    user_place,
+)
+from .tensor import Tensor
+
+ndarray = np.ndarray
+_HALF = {"float16", "bfloat16"}
+
+
+def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """Runs `op` on tensors, numbers and None; returns a Tensor or a tuple of them."""
+    needs_grad = False
+    half = False
+    arrays = []
+    for value in inputs:
+        if isinstance(value, Tensor):
+            if value._requires_grad:
+                needs_grad = True
+            dtype = value.dtype
+            if dtype.compute is not dtype.storage:
+                half = True
+            arrays.append(value._array)
+        else:
+            arrays.append(value)
+    wanted = None
+    if op.promote is not None:
+        wanted = common_dtype(op, inputs)
+        if wanted is not None:
+            arrays = [convert_operand(v, wanted) for v in inputs]
+    if half and not op.moves_data:
+        results = run_half(op, inputs, arrays, attrs, wanted)
+    else:
+        results = evaluate(op, inputs, arrays, attrs)
+    outputs = [wrap(result) for result in results] if type(results) is tuple else [wrap(results)]
+    if half and op.moves_data:
+        restore_dtypes(op, inputs, outputs, attrs)
+    if op.is_view:
+        attach_views(op, inputs[0], outputs, attrs)
+    if needs_grad and state.grad_enabled and op.rules:
+        record(op, inputs, outputs, attrs)
+    elif state.inference:
+        for tensor in outputs:
+            tensor.__dict__["_inference"] = True
+    return outputs[0] if type(results) is not tuple else tuple(outputs)
+
+
+def evaluate(op: Op, inputs: Any, arrays: list[Any], attrs: dict[str, Any]) -> Any:
+    token = quiet()
+    try:
+        return op.numpy(*arrays, **attrs)
+    except Exception as error:
+        raise explain_failure(op, inputs, attrs, error) from None
+    finally:
+        restore(token)
+
+
+def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception) -> Exception:
+    """NumPy refused: inference says in torch's words what is wrong."""
+    types = [input_type(value) for value in inputs]
+    try:
+        op.infer_types(types, attrs)
+    except Exception as better:
+        return better
+    if isinstance(error, np.linalg.LinAlgError):
+        return error
+    if isinstance(error, IndexError | NotImplementedError | MemoryError | TypeError):
+        return error
+    listed = ", ".join("none" if t is None else str(t) for t in types)
+    return RuntimeError(f"{op.name}({listed}): {error}")
+
+
+def input_type(value: Any) -> TensorType | None:
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        return TensorType(value.dtype, value._array.shape)
+    return TensorType(scalar_dtype(value), ())
+
+
+def wrap(result: Any) -> Tensor:
+    """A NumPy result as a Tensor."""
+    if type(result) is Tensor:
+        return result
+    if type(result) is not ndarray:
+        result = np.asarray(result)
+    dtype = FROM_NUMPY.get(result.dtype)
+    if dtype is None:
+        raise TypeError(f"an op returned an array of {result.dtype}, which torch has not")
+    return Tensor._wrap(result, dtype)
+
+
+# --- promotion -----------------------------------------------------------------------------------
+
+
+def common_dtype(op: Op, inputs: tuple[Any, ...]) -> DType | None:
+    """The dtype operands are computed in, or None when they are all of it already."""
+    first: DType | None = None
+    floor = 0
+    for value in inputs:
+        if isinstance(value, Tensor):
+            if first is None:
+                first = value.dtype
+            elif value.dtype is not first:
+                return op.promote(inputs)
+        elif value is not None:
+            # bool 0, int 1, float 2, complex 3: a number may raise the category of the result
+            floor = max(floor, _NUMBER_CATEGORY.get(type(value), 3))
+    if first is not None and first.category >= FLOAT and floor <= first.category:
+        return None
+    wanted = op.promote(inputs)
+    return None if wanted is first and floor == 0 else wanted
+
+
+_NUMBER_CATEGORY = {bool: 0, int: 1, float: 2, complex: 3}
+
+
+def convert_operand(value: Any, dtype: DType) -> Any:
+    """An operand as an array of `dtype`'s storage."""
+    if value is None:
+        return None
+    if not isinstance(value, Tensor):
+        return np.asarray(value).astype(dtype.compute)
+    array = value._array
+    if value.dtype is dtype:
+        return array
+    return cast_array(array, value.dtype, dtype)
+
+
+def cast_array(array: np.ndarray, source: DType, target: DType) -> np.ndarray:
+    """Converts between storages; complex to real drops the imaginary part as torch does."""
+    if source is target:
+        return array
+    if source is bfloat16:
+        array = from_bfloat16(array)
+    if target is bfloat16:
+        if array.dtype.kind == "c":
+            array = array.real
+        return to_bfloat16(array.astype(np.float32))
+    token = quiet()
+    try:
+        if array.dtype.kind == "c" and target.category != 3 and target.category != 0:
+            array = array.real
+        return array.astype(target.storage)
+    finally:
+        restore(token)
+
+
+def compute_array(array: Any, dtype: DType) -> Any:
+    """A half-precision array widened to float32."""
+    if dtype is bfloat16:
+        return from_bfloat16(array)
+    return array.astype(np.float32) if dtype.name == "float16" else array
+
+
+# --- half precision ------------------------------------------------------------------------------
+
+
+def run_half(op: Op, inputs: Any, arrays: list[Any], attrs: Any, wanted: DType | None) -> Any:
+    """16-bit floats are computed in float32 and rounded once, at the end."""
+    widened = []
+    for value, array in zip(inputs, arrays):
+        if isinstance(value, Tensor):
+            widened.append(compute_array(array, wanted if wanted is not None else value.dtype))
+        else:
+            widened.append(array)
+    results = evaluate(op, inputs, widened, attrs)
+    types = op.infer_types([input_type(v) for v in inputs], attrs)
+    listed = results if type(results) is tuple else (results,)
+    rounded = tuple(round_to(np.asarray(r), t.dtype) for r, t in zip(listed, types))
+    outputs = tuple(Tensor._wrap(r, t.dtype) for r, t in zip(rounded, types))
+    return outputs if type(results) is tuple else outputs[0]
+
+
+def round_to(array: np.ndarray, dtype: DType) -> np.ndarray:
+    if dtype is bfloat16:
+        return to_bfloat16(array)
+    return array.astype(dtype.storage, copy=False)
+
+
+def restore_dtypes(op: Op, inputs: Any, outputs: list[Tensor], attrs: dict[str, Any]) -> None:
+    """Moved bfloat16 bits come back from NumPy as uint16: give them their name again."""
+    dtype = next(v.dtype for v in inputs if isinstance(v, Tensor) and v.dtype.name in _HALF)
+    for tensor in outputs:
+        if dtype is bfloat16 and tensor.dtype.name == "uint16":
+            tensor.dtype = bfloat16
+
+
+# --- views and history ---------------------------------------------------------------------------
+
+
+def attach_views(op: Op, source: Tensor, outputs: list[Tensor], attrs: dict[str, Any]) -> None:
+    """Results that share memory with `source` share its storage and remember how they see it."""
+    if source._storage is None:
+        source._storage = Storage(source._array)
+    storage = source._storage
+    view = source._view
+    base, chain = (source, ()) if view is None else (view.base, view.chain)
+    origin = "multi" if op.multi_view else "" if state.grad_enabled else "no_grad"
+    for position, tensor in enumerate(outputs):
+        tensor._storage = storage
+        step = (op, attrs, position) if op.multi_view else (op, attrs, 0)
+        tensor._view = View(base, (*chain, step), storage.version, origin)
+
+
+def record(op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], attrs: dict[str, Any]) -> None:
+    """Adds the node of this call to the graph, unless no input with a rule needs a gradient."""
+    rule_for = op.rule_for
+    needs = tuple([
+        isinstance(v, Tensor) and v._requires_grad and rule_for(k) is not None
+        for k, v in enumerate(inputs)
+    ])  # fmt: skip
+    if True not in needs:
+        return
+    node = node_class(op, attrs)()
+    node.attrs, node.needs = attrs, needs
+    node.edges = tuple([history(v) if n else None for v, n in zip(inputs, needs)])
+    node.in_types = tuple([input_type(v) for v in inputs])
+    node.out_types = tuple([TensorType(t.dtype, t._array.shape) for t in outputs])
+    node.sequence = next_sequence()
+    node.place = user_place()
+    node.extra = node.in_hooks = node.out_hooks = None
+    for position, tensor in enumerate(outputs):
+        if tensor.dtype.category >= FLOAT:
+            tensor._node, tensor._nr, tensor._requires_grad = node, position, True
+    save(op, node, inputs, outputs)
+
+
+def save(op: Op, node: Any, inputs: tuple[Any, ...], outputs: list[Tensor]) -> None:
+    plan = op.plans.get(node.needs)
+    if plan is None:
+        plan = op.plans[node.needs] = SavePlan(op, node.needs)
+    if not plan.inputs and not plan.outputs:
+        node.saved = NOTHING_SAVED
+        return
+    saved: dict[int, Any] = {}
+    pack = hooks.active.saved[-1] if hooks.active.saved else None
+    for position in plan.inputs:
+        if position < len(inputs):
+            value = inputs[position]
+            saved[position] = value if not isinstance(value, Tensor) else (
+                SavedInput(value) if pack is None else pack_input(pack, value))  # fmt: skip
+    for position in plan.outputs:
+        value = outputs[position]
+        saved[~position] = SavedOutput(value) if pack is None else PackedSaved(
+            (pack[0](value.detach()),), pack[1])  # fmt: skip
+    node.saved = saved
+
+
+def pack_input(pack: Any, value: Tensor) -> PackedSaved:
+    edge = history(value)
+    if edge is not None and value._node is None:
+        edge = (None, value)
+    return PackedSaved((pack[0](value.detach() if value._node else value), edge,
+                        value._requires_grad), pack[1])  # fmt: skip
+
+
+def history(value: Any) -> tuple[Any, int] | None:
+    """The graph edge gradients of `value` flow into."""
+    if not value._requires_grad:
+        return None
+    if value._view is not None:
+        refresh_view(value)
+    if value._node is None:
+        return accumulator_of(value), 0
+    return value._node, value._nr
+
+
+def refresh_view(tensor: Tensor) -> None:
+    """If the base was written in place since the view was made, derive the view's history anew."""
+    view = tensor._view
+    if tensor._storage.version != view.seen:
+        from .inplace import regenerate_history
+
+        regenerate_history(tensor)
+
+
+install_bottom(run)

@@ -1,0 +1,51 @@
+"""Memory shared by a tensor and its views, and its version counter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Storage:
+    """The array that owns the bytes (`root`) and how often they were written in place.
+
+    A tensor and its views share one Storage. `x.data` has one of its own on the same root: it
+    shares the bytes, not the counter. Note [Lazy storage]: results of ops get theirs when first
+    needed (a view is made or the value is saved), since most never need one.
+    """
+
+    __slots__ = ("root", "version")
+
+    def __init__(self, root: np.ndarray, version: int = 0):
+        self.root = root
+        self.version = version
+
+    @property
+    def pointer(self) -> int:
+        return int(self.root.__array_interface__["data"][0])
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.root.nbytes)
+
+
+class View:
+    """How a tensor was viewed from its base: a chain of view ops.
+
+    `chain` holds (op, attrs) steps from `base` on. `seen` is the storage version for which the
+    tensor's history is right; when the base was written since, it is derived anew.
+    `origin` says how the view came to be, where that forbids in-place writes later.
+    """
+
+    __slots__ = ("base", "chain", "origin", "seen")
+
+    def __init__(self, base: Any, chain: tuple[Any, ...], seen: int, origin: str = ""):
+        self.base, self.chain, self.seen, self.origin = base, chain, seen, origin
+
+
+def owner_of(array: np.ndarray) -> np.ndarray:
+    """The array at the bottom of a chain of NumPy views."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array

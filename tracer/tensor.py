@@ -1,0 +1,398 @@
+"""`Tensor`: an ndarray with torch's autograd facts. Ops come from the catalogue (`ir/value.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.bind import state
+from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16
+from ..ir.value import Value
+from .hooks import RemovableHandle
+from .storage import Storage
+
+
+class Size(tuple):
+    """A shape; prints as torch.Size([2, 3])."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    def numel(self) -> int:
+        count = 1
+        for size in self:
+            count *= size
+        return count
+
+    def __getitem__(self, index: Any) -> Any:
+        result = tuple.__getitem__(self, index)
+        return Size(result) if isinstance(index, slice) else result
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __mul__(self, count: Any) -> Size:
+        return Size(tuple.__mul__(self, count))
+
+
+class device:
+    """Where a tensor lives: always the CPU. Other devices raise as torch without them does."""
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, kind: Any, index: int | None = None):
+        if isinstance(kind, device):
+            kind, index = kind.type, kind.index
+        if not isinstance(kind, str):
+            raise TypeError(f"device(): argument 'type' must be str, not {type(kind).__name__}")
+        name, _, number = kind.partition(":")
+        if name not in _KNOWN_DEVICES:
+            raise RuntimeError(f"Expected one of {', '.join(_KNOWN_DEVICES)} device type at start "
+                               f"of device string: {kind}")  # fmt: skip
+        if number:
+            if not number.isdigit():
+                raise RuntimeError(f"Invalid device string: '{kind}'")
+            index = int(number)
+        self.type, self.index = name, index
+
+    def __repr__(self) -> str:
+        if self.index is None:
+            return f"device(type='{self.type}')"
+        return f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __reduce__(self) -> Any:
+        return device, (str(self),)
+
+    def __enter__(self) -> device:
+        require_cpu(self)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+
+_KNOWN_DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "xla", "vulkan")
+CPU = device("cpu")
+
+
+def require_cpu(wanted: Any) -> None:
+    """Raises torch's error for a device that is not the CPU."""
+    if wanted is None:
+        return
+    if isinstance(wanted, int):
+        wanted = f"cuda:{wanted}"
+    kind = (wanted if isinstance(wanted, device) else device(wanted)).type
+    if kind == "cuda":
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    if kind != "cpu":
+        raise NotImplementedError(f"device '{kind}' is not supported: tensors live on the CPU; "
+                                  "leave device out or pass 'cpu'")  # fmt: skip
+
+
+class _TensorMeta(type):
+    """`isinstance(x, FloatTensor)` is by dtype; those classes have no instances of their own."""
+
+
+class Tensor(Value, metaclass=_TensorMeta):
+    """A multi-dimensional array that knows how it was computed."""
+
+    __slots__ = ("__dict__", "__weakref__", "_array", "_grad", "_node", "_nr", "_requires_grad",
+                 "_storage", "_view", "dtype")  # fmt: skip
+
+    _array: np.ndarray
+    __array_priority__ = 1000
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        from .creation import legacy_tensor
+
+        return legacy_tensor(cls, args, kwargs)
+
+    @classmethod
+    def _wrap(cls, array: np.ndarray, dtype: DType) -> Tensor:
+        """A new tensor on `array`, whose storage dtype is `dtype`'s."""
+        self = object.__new__(cls)
+        self._array = array
+        self.dtype = dtype
+        self._requires_grad = False
+        self._storage = self._node = self._grad = self._view = None
+        self._nr = 0
+        return self
+
+    @staticmethod
+    def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
+        """A tensor of class `cls` on the memory of `data`."""
+        self = cls._wrap(data._array, data.dtype)
+        self._storage = data.storage_
+        if require_grad:
+            self.requires_grad = True
+        return self
+
+    # --- memory ---
+
+    @property
+    def storage_(self) -> Storage:
+        """The storage, made now if the tensor has none yet; see Note [Lazy storage]."""
+        if self._storage is None:
+            self._storage = Storage(self._array)
+        return self._storage
+
+    @property
+    def shape(self) -> Size:
+        return Size(self._array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    @property
+    def _version(self) -> int:
+        if "_inference" in self.__dict__:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return 0 if self._storage is None else self._storage.version
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self._view is None else self._view.base
+
+    def _is_view(self) -> bool:
+        return self._view is not None
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history; writes to it are not seen by autograd."""
+        fresh = Tensor._wrap(self._array, self.dtype)
+        fresh._storage = Storage(self.storage_.root)
+        return fresh
+
+    @data.setter
+    def data(self, new: Tensor) -> None:
+        if not isinstance(new, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
+        if self._requires_grad and new.dtype.category < FLOAT:
+            raise RuntimeError("data set to a tensor that requires gradients must be floating "
+                               "point or complex dtype")  # fmt: skip
+        self._array, self.dtype = new._array, new.dtype
+        self._storage = Storage(new.storage_.root, self._version)
+        self._view = None
+
+    # --- autograd facts ---
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        if not isinstance(wanted, bool | np.bool_):
+            raise RuntimeError("requires_grad must be a bool")
+        if self._node is not None:
+            if not wanted:
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want to use "
+                    "a computed variable in a subgraph that doesn't require differentiation use "
+                    "var_no_grad = var.detach()."
+                )
+            return
+        if wanted and self.dtype.category < FLOAT:
+            raise RuntimeError(
+                "only Tensors of floating point and complex dtype can require gradients"
+            )
+        if wanted and "_inference" in self.__dict__ and not state.inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                "allowed."
+            )
+        self._requires_grad = bool(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Sets `requires_grad` and returns the tensor."""
+        if requires_grad and self.dtype.category < FLOAT:
+            raise RuntimeError(
+                "only Tensors of floating point and complex dtype can require gradients"
+            )
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.grad_fn is None
+
+    @property
+    def grad_fn(self) -> Any:
+        if self._view is not None and self._view.seen != self._storage.version:
+            from .eager import refresh_view
+
+            refresh_view(self)
+        return self._node
+
+    _grad_fn = grad_fn
+
+    @property
+    def output_nr(self) -> int:
+        return self._nr
+
+    @property
+    def grad(self) -> Tensor | None:
+        if self._grad is None and self._node is not None and not self.retains_grad:
+            import warnings
+
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
+                ".grad attribute won't be populated during autograd.backward(). If you indeed want "
+                "the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
+                "non-leaf Tensor.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self._grad
+
+    @grad.setter
+    def grad(self, new: Tensor | None) -> None:
+        if new is not None:
+            check_grad(self, new)
+        self._grad = new
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        return bool(self.__dict__.get("_retains"))
+
+    def retain_grad(self) -> None:
+        """Keeps `.grad` also for this non-leaf tensor."""
+        if not self._requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if self._node is None or self.retains_grad:
+            return
+        self.__dict__["_retains"] = True
+        from .engine import retain
+
+        retain(self)
+
+    def register_hook(self, hook: Any) -> RemovableHandle:
+        """`hook(grad)` is called with the gradient of this tensor; it may return another."""
+        if not self._requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        from .engine import tensor_hooks
+
+        return RemovableHandle(tensor_hooks(self), hook)
+
+    @property
+    def _backward_hooks(self) -> Any:
+        return self.__dict__.get("_hooks") or None
+
+    def register_post_accumulate_grad_hook(self, hook: Any) -> RemovableHandle:
+        """`hook(tensor)` is called after `.grad` of this leaf was accumulated."""
+        if not self._requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._node is not None:
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            )
+        return RemovableHandle(self.__dict__.setdefault("_post_hooks", {}), hook)
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Adds the gradient of this tensor to the `.grad` of the leaves it was computed from."""
+        from .engine import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs)
+
+    # --- detaching ---
+
+    def detach(self) -> Tensor:
+        """The same memory and version counter without history."""
+        fresh = Tensor._wrap(self._array, self.dtype)
+        fresh._storage = self.storage_
+        note_detach(self, fresh)
+        return fresh
+
+    def detach_(self) -> Tensor:
+        """Cuts this tensor from its history."""
+        if self._view is not None:
+            raise RuntimeError(
+                "Can't detach views in-place; use detach() instead. If you are using DistributedData"
+                "Parallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients "
+                "are views of DDP buckets, and hence detach_() cannot be called on these gradients."
+            )
+        self._node, self._nr, self._requires_grad = None, 0, False
+        return self
+
+    @property
+    def device(self) -> device:
+        return CPU
+
+    # --- Python's own protocols ---
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __len__(self) -> int:
+        if self._array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self._array.shape[0]
+
+    def __iter__(self) -> Any:
+        if self._array.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from .display import tensor_text
+
+        return tensor_text(self)
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        if self._array.ndim == 0:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self.__dict__})
+
+    def _values_array(self) -> np.ndarray:
+        """The elements in a dtype NumPy can compute with (bfloat16 as float32)."""
+        return from_bfloat16(self._array) if self.dtype is bfloat16 else self._array
+
+
+def check_grad(tensor: Tensor, new: Any) -> None:
+    """What may be assigned to `.grad`."""
+    if not isinstance(new, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type "
+                        f"{type(new).__name__}")  # fmt: skip
+    if new is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if new.dtype is not tensor.dtype:
+        raise RuntimeError(f"assigned grad has data of a different type: expected "
+                           f"{tensor.dtype!r}, got {new.dtype!r}")  # fmt: skip
+    if new._array.shape != tensor._array.shape:
+        raise RuntimeError("assigned grad has data of a different size")
+
+
+# The recorder installs itself here: values and their detached aliases are the same IR value.
+def note_detach(source: Tensor, result: Tensor) -> None:
+    """Tells the recording, if one is on, that `result` aliases `source`."""
+    watcher = getattr(state.top, "detached", None)
+    if watcher is not None:
+        watcher(source, result)
