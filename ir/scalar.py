@@ -58,7 +58,7 @@ class ScalarReader(Protocol[V]):
     """What a `scalar` function may ask of its reader `s`."""
 
     def const(self, value: float | bool, dtype: Any = None) -> V:
-        """A constant of `dtype`, by default the op's compute dtype."""
+        """A constant of `dtype`, by default the dtype of the op's operands."""
 
     def cast(self, x: V, dtype: Any) -> V:
         """x in another dtype: to bool by != 0, float to integer towards zero."""

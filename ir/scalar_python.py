@@ -153,7 +153,7 @@ def _shift(left: bool) -> Callable[[Any, Any], Any]:
 
 
 class PythonReader:
-    """Reads scalar functions with NumPy arrays; `dtype` is the compute dtype of constants."""
+    """Reads scalar functions with NumPy arrays; `dtype` is what a bare `const` takes."""
 
     def __init__(self, dtype: Any = "float64"):
         self.dtype = dtype_name(dtype)
@@ -222,5 +222,3 @@ class PythonReader:
     def signbit(self, x: Scalar) -> Scalar:
         negative = np.signbit(x.array) if x.dtype in FLOATS else x.array < 0
         return Scalar(np.asarray(negative), "bool")
-
-

@@ -1,0 +1,143 @@
+"""Exponentials: exp, exp2, expm1, sigmoid, the hyperbolic functions and their core.
+
+exp(x) = 2^i * e^r with r in [-ln2/2, ln2/2], e^r = 1 + r + r^2 P(r).
+"""
+
+from __future__ import annotations
+
+from . import coefficients as c
+from .llvm import Emitter, Operand, Value
+from .math_core import (
+    CONSTANTS,
+    LN2,
+    LOG2E,
+    clamp,
+    fast_two_sum,
+    function,
+    polynomial,
+    power_of_two,
+    round_scaled,
+    scale_by_power,
+    two_sum,
+)
+
+EXP = {"float": c.EXP_F32, "double": c.EXP_F64}
+EXPM1 = {"float": c.EXPM1_F32, "double": c.EXPM1_F64}
+TANH = {"float": c.TANH_F32, "double": c.TANH_F64}
+SINH = {"float": c.SINH_F32, "double": c.SINH_F64}
+
+# Beyond these the result is 0 or inf after rounding; clamped so that exponents stay in range.
+EXP_RANGE = {"float": (-104.0, 88.8), "double": (-745.2, 709.9)}
+EXP2_RANGE = {"float": (-150.0, 128.0), "double": (-1075.0, 1024.0)}
+EXPM1_RANGE = {"float": (-18.0, 88.8), "double": (-38.0, 709.9)}
+TANH_LIMIT = {"float": 10.0, "double": 22.0}
+
+
+def reduce(m: Emitter, x: Value) -> tuple[Value, Value]:
+    """(r, i) with x = r + i * ln2."""
+    k = CONSTANTS[x.element]
+    n, i = round_scaled(m, x, LOG2E)
+    r = m.fma(n, -k.ln2_hi, x)
+    return m.fma(n, -k.ln2_lo, r), i
+
+
+def exp_reduced(m: Emitter, r: Value) -> Value:
+    return m.fma(polynomial(m, r, EXP[r.element]), r * r, r) + 1.0
+
+
+def exp_pair(m: Emitter, hi: Value, lo: Operand) -> Value:
+    """exp(hi + lo), |lo| small against hi."""
+    x = clamp(m, hi, *EXP_RANGE[hi.element])
+    r, i = reduce(m, x)
+    return scale_by_power(m, exp_reduced(m, r + lo), i)
+
+
+def exp_parts(m: Emitter, hi: Value, lo: Value) -> tuple[Value, Value, Value]:
+    """exp(hi + lo) as (q, q_lo, i), meaning (q + q_lo) 2^i, better than one rounding."""
+    k = CONSTANTS[hi.element]
+    x = clamp(m, hi, *EXP_RANGE[hi.element])
+    n, i = round_scaled(m, x, LOG2E)
+    whole = m.fma(n, -k.ln2_hi, x)
+    r = m.fma(n, -k.ln2_lo, whole)
+    # lo may be many ulps of r, so it must enter the polynomial
+    r, r_lo = two_sum(m, r, m.fma(n, -k.ln2_lo, whole - r) + lo)
+    t = m.fma(polynomial(m, r, EXP[hi.element]), r * r, r_lo)
+    s, s_lo = fast_two_sum(m.constant(1.0, hi.element), r)
+    q, q_lo = fast_two_sum(s, t)
+    return q, q_lo + s_lo, i
+
+
+@function()
+def exp(m: Emitter, x: Value) -> Value:
+    r, i = reduce(m, clamp(m, x, *EXP_RANGE[x.element]))
+    return scale_by_power(m, exp_reduced(m, r), i)
+
+
+@function()
+def exp2(m: Emitter, x: Value) -> Value:
+    x = clamp(m, x, *EXP2_RANGE[x.element])
+    n, i = round_scaled(m, x, 1.0)
+    return scale_by_power(m, exp_reduced(m, (x - n) * LN2), i)
+
+
+@function()
+def expm1(m: Emitter, x: Value) -> Value:
+    """2^i (e^r - 1) + (2^i - 1), halved meanwhile because 2^i may overflow alone."""
+    y = clamp(m, x, *EXPM1_RANGE[x.element])
+    r, i = reduce(m, y)
+    q = m.fma(polynomial(m, r, EXPM1[x.element]), r * r, r)
+    s = power_of_two(m, i - 1)
+    e = m.fma(s, q, s - 0.5)
+    return m.intrinsic("copysign", e + e, x)  # the sums lose the sign of -0.0
+
+
+@function()
+def sigmoid(m: Emitter, x: Value) -> Value:
+    """1 / (1 + exp(-x)), from exp(-|x|) so that small results keep their precision."""
+    k = CONSTANTS[x.element]
+    y = clamp(m, -abs(x), EXP_RANGE[x.element][0], None)
+    n, i = round_scaled(m, y, LOG2E)
+    whole = m.fma(n, -k.ln2_hi, y)
+    r = m.fma(n, -k.ln2_lo, whole)
+    # a division follows, so exp alone must be better than 1 ulp: add what rounding r lost
+    r_lo = m.fma(n, -k.ln2_lo, whole - r)
+    t = r + m.fma(polynomial(m, r, EXP[x.element]), r * r, r_lo)
+    e = scale_by_power(m, t + 1.0, i)
+    over = m.select(x < 0.0, e, 1.0)
+    d, d_lo = fast_two_sum(m.constant(1.0, x.element), e)
+    inverse = 1.0 / d
+    y = over * inverse
+    return m.fma(m.fma(-y, d, over) - y * d_lo, inverse, y)
+
+
+@function()
+def tanh(m: Emitter, x: Value) -> Value:
+    """x + x^3 P(x^2) up to 0.6, then 1 - 2 / (exp(2|x|) + 1)."""
+    u = x * x
+    a = clamp(m, abs(x), None, TANH_LIMIT[x.element])
+    small = m.fma(polynomial(m, u, TANH[x.element]) * u, a, a)
+    r, i = reduce(m, a + a)
+    e = exp_reduced(m, r) * power_of_two(m, i)
+    large = 1.0 - 2.0 / (e + 1.0)
+    return m.intrinsic("copysign", m.select(a < 0.6, small, large), x)
+
+
+def half_exp(m: Emitter, a: Value) -> Value:
+    """exp(a) / 2 for a >= 0; infinite only where exp(a) / 2 is."""
+    r, i = reduce(m, clamp(m, a, None, EXP_RANGE[a.element][1] + 1.0))
+    return scale_by_power(m, exp_reduced(m, r), i - 1)
+
+
+@function()
+def sinh(m: Emitter, x: Value) -> Value:
+    a = abs(x)
+    u = x * x
+    small = m.fma(polynomial(m, u, SINH[x.element]) * u, a, a)
+    h = half_exp(m, a)
+    return m.intrinsic("copysign", m.select(a < 1.0, small, h - 0.25 / h), x)
+
+
+@function()
+def cosh(m: Emitter, x: Value) -> Value:
+    h = half_exp(m, abs(x))
+    return h + 0.25 / h
