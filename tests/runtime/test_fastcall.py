@@ -85,8 +85,9 @@ def library():
 @pytest.fixture(params=["native", "stand-in"])
 def build(request, library, monkeypatch):
     """`make` for an entry of the text, both ways."""
+    monkeypatch.setenv("WENGERT_FASTCALL", "0" if request.param == "stand-in" else "1")
     if request.param == "stand-in":
-        monkeypatch.setenv("WENGERT_FASTCALL", "0")
+        assert fastcall.reason_for_fallback()
     elif fastcall.reason_for_fallback():
         pytest.skip(fastcall.reason_for_fallback())
 
@@ -107,7 +108,8 @@ def arrays():
     return [np.full((2, 3), v, F4) for v in (1, 2, 0)]
 
 
-def test_this_interpreter_is_read_natively():
+def test_this_interpreter_is_read_natively(monkeypatch):
+    monkeypatch.setenv("WENGERT_FASTCALL", "1")
     supported = sys.implementation.name == "cpython" and layout.HEAD == 16
     assert (fastcall.reason_for_fallback() == "") == supported
 
@@ -365,7 +367,8 @@ def test_no_memory_is_an_exception(build):
         build("nothing", [], [Array(F4, (1 << 60,))])()
 
 
-def test_a_strange_interpreter_gets_the_stand_in():
+def test_a_strange_interpreter_gets_the_stand_in(monkeypatch):
+    monkeypatch.setenv("WENGERT_FASTCALL", "1")
     code = """if True:
         from wengert.runtime import layout
         layout.DIMS += 8
