@@ -161,7 +161,7 @@ def _library() -> jit.Library:
         STRIDES=layout.STRIDES, DESCR=layout.DESCR, FLAGS=layout.FLAGS, FLOAT=layout.FLOAT,
         RELEASE_GIL=RELEASE_GIL, STATUS=STATUS, TUPLE=TUPLE, HOLD=HOLD)
     return object_cache.build(text, ["wengert_call"],
-                              {**layout.imports(), **arena_code().addresses})
+                              {**layout.imports(), **arena_code().addresses}, options=jit.LIGHT)
 
 
 @cache
@@ -231,7 +231,7 @@ def _self_test() -> str:
     }
     """
     try:
-        library = object_cache.build(text, ["copy"])
+        library = object_cache.build(text, ["copy"], options=jit.LIGHT)
         double = Array(np.dtype(np.float64), (1,))
         copy = _native(Call(library.address("copy"), (double,), (double,), "copy", True, False,
                             False, True, None, 0, None, (library,)))

@@ -162,7 +162,7 @@ class Pool:
     def __init__(self, kind: str) -> None:
         self.library = object_cache.build(pool_text(kind), [
             "wengert_parallel", "wengert_pool_resize", "wengert_pool_reset",
-            "wengert_pool_running"], options=jit.DEFAULT)
+            "wengert_pool_running"], options=jit.LIGHT)
         address = self.library.address
         self.address = address("wengert_parallel")
         # CFUNCTYPE: these let go of the GIL, so a thread that is in the pool can leave it.
