@@ -69,6 +69,7 @@ from .tracer.random import (
     seed,
     set_rng_state,
 )
+from .tracer.strided import layout, strided
 from .tracer.tensor import Size, Tensor, device
 
 _tape.add_package_folder(str(_Path(__file__).resolve().parent))

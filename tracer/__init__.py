@@ -3,7 +3,19 @@
 from pathlib import Path
 
 from ..ir import ops
-from . import convert, creation, eager, engine, inplace, modes, random, tape, tensor
+from . import (
+    callables,
+    convert,
+    creation,
+    eager,
+    engine,
+    inplace,
+    modes,
+    random,
+    strided,
+    tape,
+    tensor,
+)
 
 # Frames of our rooms are not the user's: `user_place` walks past them.
 tape.add_package_folder(str(Path(__file__).resolve().parent))

@@ -2,14 +2,17 @@
 
 from . import (
     arithmetic,
+    closeness,
     compare,
     creation,
     indexing,
     joining,
     mathematics,
+    norms,
     operators,
     products,
     reduce,
     scans,
+    softmax,
     views,
 )

@@ -11,6 +11,7 @@ import numpy as np
 from ..op import Decompose, Template, define
 from ..types import FLOAT, TensorType, bool_, int64, normalize_dim, normalize_dims
 from ..value import Value, public
+from .arithmetic import conj
 from .kinds import accumulate_type, reduced_shape, reduction
 from .results import named_result
 
@@ -114,7 +115,7 @@ def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False
 def _prod_vjp(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
     """The product of the other elements, exact where there are zeros."""
     spread = kept(grad, self.type_, dim, keepdim)
-    return spread * product_of_others(self, dim).conj()
+    return spread * conj(product_of_others(self, dim))
 
 
 def product_of_others(x: Any, dim: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from ..op import Template, define
 from ..types import normalize_dim
 from ..value import public
+from .arithmetic import conj
 from .kinds import accumulate_type
 
 
@@ -33,7 +34,7 @@ def _cumprod_vjp(grad: Any, self: Any, result: Any, dim: int) -> Any:
     """sum over k >= i of grad_k * prod_{j <= k, j != i} x_j; exact at zeros by the slow form."""
     if not self.ndim:
         return grad
-    quotient = reverse_cumsum(grad * result.conj(), dim) / self.conj()
+    quotient = reverse_cumsum(grad * conj(result), dim) / conj(self)
     zero = self == 0
     return quotient.where(zero.logical_not(), _cumprod_slow(grad, self, dim))
 
@@ -48,7 +49,7 @@ def _cumprod_slow(grad: Any, self: Any, dim: int) -> Any:
         after = self.narrow(dim, k + 1, size - k - 1)
         ones = lead.new_ones(lead.shape)
         products = ones.cat_with(after, dim=dim).cumprod(dim) * lead
-        parts.append((grad.narrow(dim, k, size - k) * products.conj()).sum(dim, keepdim=True))
+        parts.append((grad.narrow(dim, k, size - k) * conj(products)).sum(dim, keepdim=True))
     return parts[0].cat_with(*parts[1:], dim=dim)
 
 

@@ -1,0 +1,49 @@
+"""How a tensor lies in memory: layout and device facts, new tensors like this one."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .convert import method
+from .creation import as_dtype, finish, from_data
+from .tensor import Tensor, require_cpu
+
+
+class layout:
+    """How elements are laid out; only `strided` exists here."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+strided = layout("strided")
+Tensor.layout = property(lambda self: strided)  # type: ignore[attr-defined]
+
+
+@method
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+    layout: Any = None, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """new_tensor(data): a copy of `data` of this tensor's dtype."""
+    require_cpu(device)
+    wanted = as_dtype(dtype) or self.dtype
+    if isinstance(data, Tensor):
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach()."
+            "clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
+            "tensor.new_tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+        return finish(data.detach().clone().to(as_dtype(dtype) or data.dtype), requires_grad)
+    return finish(from_data(data, wanted), requires_grad)
