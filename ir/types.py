@@ -89,6 +89,16 @@ def dtype_named(name: str) -> DType:
     return BY_NAME[name]
 
 
+def type_word(dtype: DType) -> str:
+    """torch's C++ name of a dtype, as its errors print it."""
+    return {
+        "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
+        "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
+        "bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+        "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
+    }[dtype.name]  # fmt: skip
+
+
 def from_numpy_dtype(dtype: Any) -> DType:
     """The dtype of a NumPy array; TypeError for those torch has not."""
     found = FROM_NUMPY.get(np.dtype(dtype).newbyteorder("="))
@@ -187,7 +197,7 @@ def scalar_dtype(value: complex) -> DType:
 def result_type(operands: Iterable[Any]) -> DType:
     """torch's result type: tensors with dimensions beat 0-d tensors beat Python numbers.
 
-    `operands` are Values (with `dtype` and `ndim`), TensorTypes or numbers. A lower level takes part
+    `operands` are Values (with `dtype` and `ndim`), TensorTypes or numbers. A lower level counts
     only where its category is higher than what the levels above it gave.
     """
     levels: list[DType | None] = [None, None, None]

@@ -1,1 +1,59 @@
-"""Graph passes: valid IR in, valid IR out, one pass per file."""
+"""Graph passes: valid IR in, valid IR out, one pass per file, run from one flat list.
+
+`WENGERT_CHECK=1` verifies after each pass and compares with the reference interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..graph import Graph
+from . import canonical, common_subexpressions, constants, dead_code, decompose, simplify
+
+Pass = Callable[[Graph], Graph]
+
+# Read top to bottom. Simplification runs again after decomposition exposed new patterns.
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("dead code", dead_code.run),
+    ("decompose", decompose.run),
+    ("canonical", canonical.run),
+    ("constants", constants.run),
+    ("simplify", simplify.run),
+    ("common subexpressions", common_subexpressions.run),
+    ("dead code again", dead_code.run),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pass that changed the graph, for the `passes` dump."""
+
+    name: str
+    graph: Graph
+
+
+def optimise(graph: Graph, history: list[Step] | None = None) -> Graph:
+    """Runs all passes; appends those that changed the graph to `history`."""
+    checking = os.environ.get("WENGERT_CHECK") == "1"
+    for name, function in PASSES:
+        result = function(graph)
+        if checking and result is not graph:
+            check(name, graph, result)
+        if history is not None and result is not graph:
+            history.append(Step(name, result))
+        graph = result
+    return graph
+
+
+def check(name: str, before: Graph, after: Graph) -> None:
+    """A pass must keep types and, on random inputs, values."""
+    from ..verify import VerifyError, verify
+    from .checking import compare
+
+    try:
+        verify(after)
+    except VerifyError as error:
+        raise VerifyError(f"after pass '{name}': {error}") from None
+    compare(name, before, after)

@@ -1,0 +1,173 @@
+"""The IR: a typed SSA graph, frozen.
+
+A `Graph` has inputs, nodes in execution order and outputs. Every `Var` is defined once, by an input
+or a node. Equality is structural: two graphs are equal when they print the same text without source
+places. Passes build new graphs; nothing is changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .op import Op
+from .types import DType, TensorType
+
+ARGUMENT, CAPTURED, SCALAR, RANDOM, SAVED_IN, GRADIENT = (
+    "argument", "captured", "scalar", "random", "saved", "gradient")  # fmt: skip
+INPUT_KINDS = (ARGUMENT, CAPTURED, SCALAR, RANDOM, SAVED_IN, GRADIENT)
+RESULT, WRITE, SAVED, GRAD_OF = "result", "write", "saved", "grad"
+OUTPUT_KINDS = (RESULT, WRITE, SAVED, GRAD_OF)
+
+
+class Var:
+    """An SSA value: its type, and its identity."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: TensorType):
+        self.type = type
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    def __repr__(self) -> str:
+        return f"<var {self.type}>"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the user's Python."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a node of a backward graph is the derivative of."""
+
+    op: str  # the forward op
+    index: int  # its node number in the graph that was differentiated
+
+
+Attrs = tuple[tuple[str, Any], ...]
+
+
+def freeze(attrs: dict[str, Any], op: Op) -> Attrs:
+    """Attributes as sorted pairs, without those that equal their default."""
+    kept = {k: v for k, v in attrs.items() if k not in op.defaults or not _same(v, op.defaults[k])}
+    return tuple(sorted(kept.items()))
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and a == b
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One instruction. `inputs` has None for an optional operand that is absent."""
+
+    op: Op
+    inputs: tuple[Var | None, ...]
+    outputs: tuple[Var, ...]
+    attrs: Attrs = ()
+    place: Place | None = None
+    origin: Origin | None = None
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """All attributes, defaults included."""
+        return {**self.op.defaults, **dict(self.attrs)}
+
+    def present(self) -> Iterator[Var]:
+        return (v for v in self.inputs if v is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """A value from outside: what kind, and the name it prints under."""
+
+    var: Var
+    kind: str = ARGUMENT
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """A value that leaves: a result, a write-back to input `target`, a saved value, a gradient."""
+
+    var: Var
+    kind: str = RESULT
+    target: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A function from inputs to outputs."""
+
+    name: str
+    inputs: tuple[Input, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Output, ...]
+    notes: tuple[str, ...] = field(default=())  # what passes say of it, printed as comments
+
+    def __str__(self) -> str:
+        from .printer import print_graph
+
+        return print_graph(self)
+
+    def print(self, *, places: bool = True) -> str:
+        """The text form, which `parse` reads back."""
+        from .printer import print_graph
+
+        return print_graph(self, places=places)
+
+    def __eq__(self, other: Any) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        return self.print(places=False) == other.print(places=False)
+
+    def __hash__(self) -> int:
+        return hash(self.print(places=False))
+
+    def replace(self, **changes: Any) -> Graph:
+        return replace(self, **changes)
+
+    def uses(self) -> dict[Var, int]:
+        """How often each Var is read, outputs included."""
+        counts: dict[Var, int] = {}
+        for node in self.nodes:
+            for var in node.present():
+                counts[var] = counts.get(var, 0) + 1
+        for output in self.outputs:
+            counts[output.var] = counts.get(output.var, 0) + 1
+        return counts
+
+    def producers(self) -> dict[Var, Node]:
+        return {var: node for node in self.nodes for var in node.outputs}
+
+    def vars(self) -> Iterator[Var]:
+        """All Vars in order of definition."""
+        for item in self.inputs:
+            yield item.var
+        for node in self.nodes:
+            yield from node.outputs
+
+    def compile(self) -> Any:
+        """A callable that runs the graph natively; installed by the public package."""
+        if compiler is None:
+            raise RuntimeError("Graph.compile needs the wengert package: import wengert first")
+        return compiler(self)
+
+
+compiler: Any = None

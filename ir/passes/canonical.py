@@ -1,0 +1,64 @@
+"""Makes casts and broadcasts explicit, and reductions keep their dimensions.
+
+Afterwards the operands of a pointwise op have one shape and the dtype it computes in, so codegen
+never has to know promotion or broadcasting.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..graph import Graph, Node
+from ..op import TABLE
+from ..types import broadcast_shapes
+from .rewrite import rebuild
+
+
+def run(graph: Graph) -> Graph:
+    return rebuild(graph, canonical)
+
+
+def canonical(node: Node, operands: list[Any]) -> Any:
+    if node.op.kind == "pointwise":
+        return pointwise(node, operands)
+    if node.op.kind == "reduction" and not node.attributes.get("keepdim", True):
+        return reduction(node, operands)
+    return None
+
+
+def pointwise(node: Node, operands: list[Any]) -> Any:
+    """op(a, b) == op(expand(cast(a)), expand(cast(b)))"""
+    present = [o for o in operands if o is not None]
+    shape = broadcast_shapes(*(o.shape for o in present)) if present else ()
+    dtypes = wanted_dtypes(node, operands)
+    fitted = [o if o is None else spread(o.to(d), shape) for o, d in zip(operands, dtypes)]
+    if all(a is b for a, b in zip(fitted, operands)):
+        return None
+    return node.op(*fitted, **dict(node.attrs))
+
+
+def wanted_dtypes(node: Node, operands: list[Any]) -> list[Any]:
+    """The dtype each operand is computed in."""
+    if node.op.promote is not None:
+        common = node.op.promote([o for o in operands if o is not None])
+        return [common] * len(operands)
+    return [None if o is None else o.dtype for o in operands]
+
+
+def spread(value: Any, shape: tuple[int, ...]) -> Any:
+    return value if tuple(value.shape) == shape else TABLE["expand"](value, size=shape)
+
+
+def reduction(node: Node, operands: list[Any]) -> Any:
+    """reduce(x, keepdim=False) == view(reduce(x, keepdim=True))"""
+    (var,) = node.outputs
+    attrs = {**dict(node.attrs), "keepdim": True}
+    attrs.pop("whole", None)
+    dim = attrs["dim"]
+    if not isinstance(dim, tuple):
+        return None
+    kept = node.op(operands[0], **attrs)
+    if math.prod(var.shape) != math.prod(kept.shape):
+        return None
+    return TABLE["view"](kept, size=var.shape)

@@ -1,0 +1,31 @@
+"""Expands composite ops to primitive ones, until only ops with a kernel of their own are left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..graph import Graph, Node
+from ..op import Decompose
+from .rewrite import rebuild
+
+ROUNDS = 20  # a decomposition may use composites; a cycle among them is a fault of the catalogue
+
+
+def run(graph: Graph) -> Graph:
+    for _ in range(ROUNDS):
+        result = rebuild(graph, expand)
+        if result is graph:
+            return graph
+        graph = result
+    raise RuntimeError("decompositions do not end: " + ", ".join(
+        sorted({n.op.name for n in graph.nodes if isinstance(n.op.lower, Decompose)})))  # fmt: skip
+
+
+def expand(node: Node, operands: list[Any]) -> Any:
+    lower = node.op.lower
+    if not isinstance(lower, Decompose):
+        return None
+    result = lower.expand(*operands, **node.attributes)
+    if result is NotImplemented:  # this form of the op has no expansion; it stays a host call
+        return None
+    return result

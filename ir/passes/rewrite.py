@@ -1,0 +1,44 @@
+"""What most passes are made of: a walk that rebuilds a graph through a Builder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..builder import Builder, Symbol
+from ..graph import Graph, Node, Output, Var
+
+# Given a node and its operands (Symbols), returns its results (Symbols, one or a tuple), or None to
+# keep the node as it is.
+Rule = Callable[[Node, list[Any]], Any]
+
+
+def rebuild(graph: Graph, rule: Rule) -> Graph:
+    """A graph with `rule` applied to every node; the same graph if nothing changed."""
+    builder = Builder(graph.name)
+    builder.inputs = list(graph.inputs)
+    now: dict[Var, Var] = {}
+    changed = False
+    with builder.building():
+        for node in graph.nodes:
+            operands = [None if v is None else Symbol(now.get(v, v)) for v in node.inputs]
+            builder.place, builder.origin = node.place, node.origin
+            results = rule(node, operands)
+            if results is None:
+                builder.nodes.append(keep(node, operands))
+                continue
+            changed = True
+            listed = results if isinstance(results, tuple) else (results,)
+            for old, new in zip(node.outputs, listed):
+                now[old] = new.var
+    if not changed:
+        return graph
+    outputs = tuple(Output(now.get(o.var, o.var), o.kind, o.target) for o in graph.outputs)
+    return Graph(graph.name, graph.inputs, tuple(builder.nodes), outputs, graph.notes)
+
+
+def keep(node: Node, operands: list[Any]) -> Node:
+    inputs = tuple(None if s is None else s.var for s in operands)
+    if inputs == node.inputs:
+        return node
+    return Node(node.op, inputs, node.outputs, node.attrs, node.place, node.origin)

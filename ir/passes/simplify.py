@@ -1,0 +1,177 @@
+"""Algebraic simplification.
+
+Laws for rules: directional, never worsen code, and hold for NaN, infinities and -0.0 without
+exception. Each carries its equation. Constants stand on either side; `x` is any value.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..builder import Symbol
+from ..graph import Graph, Node, Var
+from ..op import TABLE
+from .rewrite import rebuild
+
+
+def run(graph: Graph) -> Graph:
+    producers: dict[Var, Node] = {}
+
+    def rule(node: Node, operands: list[Any]) -> Any:
+        result = RULES.get(node.op.name, nothing)(node, operands, producers)
+        if result is None:
+            for var in node.outputs:
+                inputs = tuple(None if s is None else s.var for s in operands)
+                producers[var] = Node(node.op, inputs, node.outputs, node.attrs)
+        return result
+
+    return rebuild(graph, rule)
+
+
+def nothing(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    return None
+
+
+def uniform(symbol: Any, producers: dict[Var, Node]) -> Any:
+    """The number a value is everywhere, or None."""
+    node = producers.get(symbol.var)
+    while node is not None and node.op.name in ("expand", "view", "permute"):
+        node = producers.get(node.inputs[0])  # type: ignore[arg-type]
+    if node is None or node.op.name not in ("constant", "full"):
+        return None
+    return node.attributes["value" if node.op.name == "constant" else "fill_value"]
+
+
+def same_type(symbol: Any, node: Node) -> bool:
+    return symbol.var.type == node.outputs[0].type
+
+
+def is_one(value: Any) -> bool:
+    return value is not None and value == 1
+
+
+def simplify_mul(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """x * 1 == x"""
+    a, b = operands
+    if is_one(uniform(b, producers)) and same_type(a, node):
+        return a
+    if is_one(uniform(a, producers)) and same_type(b, node):
+        return b
+    return None
+
+
+def simplify_div(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """x / 1 == x;  x / c == x * (1 / c) where c is a power of two, so that 1 / c is exact"""
+    a, b = operands
+    value = uniform(b, producers)
+    if is_one(value) and same_type(a, node):
+        return a
+    if isinstance(value, int | float) and value and node.outputs[0].dtype.is_floating_point:
+        mantissa, exponent = math.frexp(abs(float(value)))
+        if mantissa == 0.5 and abs(exponent) < 100:
+            inverse = TABLE["full"](size=tuple(b.shape), fill_value=1.0 / float(value),
+                                    dtype=node.outputs[0].dtype)  # fmt: skip
+            return TABLE["mul"](a, inverse)
+    return None
+
+
+def simplify_add(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """x + (-0.0) == x;  for integers x + 0 == x"""
+    a, b = operands
+    if dict(node.attrs).get("alpha", 1) != 1:
+        return None
+    for x, other in ((a, b), (b, a)):
+        value = uniform(other, producers)
+        if value is None or value != 0 or not same_type(x, node):
+            continue
+        negative_zero = isinstance(value, float) and math.copysign(1.0, value) < 0
+        if negative_zero or not (x.dtype.is_floating_point or x.dtype.is_complex):
+            return x
+    return None
+
+
+def simplify_sub(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """x - 0.0 == x"""
+    a, b = operands
+    value = uniform(b, producers)
+    if value is None or value != 0 or not same_type(a, node) or dict(node.attrs):
+        return None
+    positive = not isinstance(value, float) or math.copysign(1.0, value) > 0
+    return a if positive else None
+
+
+def simplify_neg(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """-(-x) == x"""
+    inner = producers.get(operands[0].var)
+    if inner is not None and inner.op.name == "neg":
+        return Symbol(inner.inputs[0])  # type: ignore[arg-type]
+    return None
+
+
+def simplify_cast(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """cast(x, dtype of x) == x"""
+    return operands[0] if same_type(operands[0], node) else None
+
+
+def simplify_same(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """clone(x) == x in a functional graph: nothing is ever written"""
+    return operands[0]
+
+
+def simplify_view(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """view(x, shape of x) == x;  view(view(x)) == view(x)"""
+    if same_type(operands[0], node):
+        return operands[0]
+    inner = producers.get(operands[0].var)
+    if inner is not None and inner.op.name == "view":
+        return TABLE["view"](Symbol(inner.inputs[0]), size=node.outputs[0].shape)  # type: ignore[arg-type]
+    return None
+
+
+def simplify_expand(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """expand(x, shape of x) == x;  expand(expand(x)) == expand(x)"""
+    if same_type(operands[0], node):
+        return operands[0]
+    inner = producers.get(operands[0].var)
+    if inner is not None and inner.op.name == "expand":
+        return TABLE["expand"](Symbol(inner.inputs[0]), size=node.outputs[0].shape)  # type: ignore[arg-type]
+    return None
+
+
+def simplify_permute(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """permute(x, identity) == x;  permute(permute(x, p), q) == permute(x, p[q])"""
+    dims = node.attributes["dims"]
+    if dims == tuple(range(len(dims))):
+        return operands[0]
+    inner = producers.get(operands[0].var)
+    if inner is not None and inner.op.name == "permute":
+        first = inner.attributes["dims"]
+        return TABLE["permute"](Symbol(inner.inputs[0]), dims=tuple(first[d] for d in dims))  # type: ignore[arg-type]
+    return None
+
+
+def simplify_reduction(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """sum(x, dim) == x where every summed dimension has size 1"""
+    attrs = node.attributes
+    if attrs.get("keepdim") and same_type(operands[0], node):
+        return operands[0]
+    return None
+
+
+RULES = {
+    "mul": simplify_mul,
+    "div": simplify_div,
+    "add": simplify_add,
+    "sub": simplify_sub,
+    "neg": simplify_neg,
+    "cast": simplify_cast,
+    "clone": simplify_same,
+    "copy": simplify_same,
+    "view": simplify_view,
+    "expand": simplify_expand,
+    "permute": simplify_permute,
+    "sum": simplify_reduction,
+    "amax": simplify_reduction,
+    "amin": simplify_reduction,
+}

@@ -1,0 +1,126 @@
+"""The reverse-mode transform: graph in, graph out, by the catalogue's rules only.
+
+`joint(graph)` computes the graph's results and, given a gradient for each, the gradients of the
+inputs. Nodes are visited newest first and gradients summed in arrival order, as eager backward
+does, so before fusion the two agree bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .builder import Builder, Symbol
+from .graph import ARGUMENT, GRAD_OF, GRADIENT, RESULT, Graph, Node, Origin, Var
+from .op import Frame, pull
+from .types import TensorType
+
+
+class NodeFrame(Frame):
+    """An IR node as `pull` sees it."""
+
+    def __init__(self, node: Node, builder: Builder):
+        self.node, self.builder, self.op = node, builder, node.op
+        self.attrs = dict(node.attrs)
+
+    def input(self, position: int) -> Any:
+        var = self.node.inputs[position]
+        return None if var is None else Symbol(var)
+
+    def output(self, position: int) -> Any:
+        return Symbol(self.node.outputs[position])
+
+    def input_type(self, position: int) -> TensorType:
+        var = self.node.inputs[position]
+        assert var is not None
+        return var.type
+
+    def output_type(self, position: int) -> TensorType:
+        return self.node.outputs[position].type
+
+    def input_count(self) -> int:
+        return len(self.node.inputs)
+
+
+def joint(graph: Graph, wanted: Sequence[int] | None = None, name: str = "") -> Graph:
+    """Results and gradients in one graph.
+
+    Inputs: those of `graph`, then a `gradient` for each differentiable result. Outputs: those of
+    `graph`, then a `grad` of each input in `wanted` (default: all differentiable arguments).
+    """
+    if wanted is None:
+        wanted = [k for k, i in enumerate(graph.inputs)
+                  if i.kind == ARGUMENT and i.var.dtype.is_differentiable]  # fmt: skip
+    builder = Builder(name or f"{graph.name}_joint")
+    builder.inputs = list(graph.inputs)
+    builder.nodes = list(graph.nodes)
+    builder.outputs = list(graph.outputs)
+    grads: dict[Var, Any] = {}
+    with builder.building():
+        for output in graph.outputs:
+            if output.kind == RESULT and output.var.dtype.is_differentiable:
+                seed = builder.input(output.var.type, GRADIENT, "")
+                add_gradient(grads, output.var, seed)
+        targets = [graph.inputs[k].var for k in wanted]
+        propagate(graph, builder, grads, set(targets))
+        for position, var in zip(wanted, targets):
+            found = grads.get(var)
+            if found is None:
+                found = zeros(var.type)
+            builder.output(found, GRAD_OF, position)
+    return builder.graph()
+
+
+def propagate(graph: Graph, builder: Builder, grads: dict[Var, Any], targets: set[Var]) -> None:
+    """Walks the nodes newest first and pulls gradients through those on a path to a target."""
+    reaching = set(targets)
+    for node in graph.nodes:
+        if any(v in reaching for v in node.present()) and node.op.differentiable:
+            reaching.update(v for v in node.outputs if v.dtype.is_differentiable)
+    for index in reversed(range(len(graph.nodes))):
+        node = graph.nodes[index]
+        arrived = [grads.get(v) for v in node.outputs]
+        if all(g is None for g in arrived):
+            continue
+        needs = [wants_gradient(node, k, reaching) for k in range(len(node.inputs))]
+        if not any(needs):
+            continue
+        builder.place = node.place
+        builder.origin = Origin(node.op.name, index)
+        for var, grad in zip(node.inputs, pull(NodeFrame(node, builder), arrived, needs)):
+            if grad is not None and var is not None:
+                add_gradient(grads, var, grad)
+    builder.place = builder.origin = None
+
+
+def wants_gradient(node: Node, position: int, reaching: set[Var]) -> bool:
+    var = node.inputs[position]
+    if var is None or var not in reaching or not var.dtype.is_differentiable:
+        return False
+    return node.op.rule_for(position) is not None
+
+
+def add_gradient(grads: dict[Var, Any], var: Var, grad: Any) -> None:
+    earlier = grads.get(var)
+    grads[var] = grad if earlier is None else earlier + grad
+
+
+def zeros(type_: TensorType) -> Any:
+    from .op import TABLE
+
+    return TABLE["full"](size=type_.shape, fill_value=0, dtype=type_.dtype)
+
+
+def grad(graph: Graph, wanted: Sequence[int] | None = None) -> Graph:
+    """The gradient graph: (inputs, gradients of results) -> gradients of inputs, as results.
+
+    It is a graph like any other, so applying `grad` again gives higher orders.
+    """
+    from .graph import Input, Output
+    from .passes import dead_code
+
+    both = joint(graph, wanted, f"{graph.name}_grad")
+    inputs = tuple(Input(i.var, ARGUMENT if i.kind == GRADIENT else i.kind, i.name)
+                   for i in both.inputs)  # fmt: skip
+    outputs = tuple(Output(o.var, RESULT) for o in both.outputs if o.kind == GRAD_OF)
+    return dead_code.run(both.replace(inputs=inputs, outputs=outputs))
