@@ -14,7 +14,7 @@ import numpy as np
 from ..ir import value as value_module
 from ..ir.bind import state
 from ..ir.op import TABLE
-from ..ir.types import FLOAT, TensorType
+from ..ir.types import FLOAT, TensorType, type_word
 from .eager import cast_array, history
 from .storage import Storage
 from .tape import Node, describe_place, next_sequence, user_place
@@ -114,7 +114,7 @@ def check_writable_view(target: Tensor, view: Any) -> None:
         )
     if view.origin == "no_grad":
         raise RuntimeError(
-            f"A view was created in no_grad mode and is being modified inplace with grad mode "
+            "A view was created in no_grad mode and is being modified inplace with grad mode "
             "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You "
             "can clarify your code by moving both the view and the inplace either both inside the "
             "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
@@ -153,15 +153,6 @@ def assign(target: Tensor, result: Tensor, before: Tensor | None, name: str = "c
 
 # ops whose in-place twin converts the result to the tensor's dtype whatever its category
 _CASTING = {"eq", "ne", "lt", "le", "gt", "ge", "copy", "fill", "isnan", "float_power"}
-
-
-def type_word(dtype: Any) -> str:
-    """torch's C++ name of a dtype, as its errors print it."""
-    return {
-        "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
-        "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
-        "bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-    }.get(dtype.name, dtype.name)  # fmt: skip
 
 
 def write(target: Tensor, result: Tensor) -> None:

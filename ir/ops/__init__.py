@@ -5,6 +5,8 @@ from . import (
     closeness,
     compare,
     creation,
+    extrema,
+    gathering,
     indexing,
     joining,
     mathematics,
@@ -13,6 +15,9 @@ from . import (
     products,
     reduce,
     scans,
+    slices,
     softmax,
+    splitting,
+    variance,
     views,
 )

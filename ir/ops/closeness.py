@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..types import BOOL, INTEGER, default_dtype
+from ..types import BOOL, INTEGER, default_dtype, type_word
 from ..value import Value, public
-from .reduce import check_tensor, type_word
+from .reduce import check_tensor
 
 
 @public("equal")

@@ -9,7 +9,8 @@ import numpy as np
 from ..op import Decompose, Template, define
 from ..types import TensorType, normalize_dim, result_type
 from ..value import Value, public
-from .views import as_int, select_op, sizes, slice_op, unsqueeze_op
+from .slices import select_op, slice_op
+from .views import as_int, sizes, unsqueeze_op
 
 
 def _cat_infer(*tensors: TensorType, dim: int) -> TensorType:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import FLOAT, TensorType, normalize_dim, normalize_dims, result_type
+from ..types import FLOAT, TensorType, normalize_dim, normalize_dims, result_type, type_word
 from ..value import FUNCTIONS, Value, public
 from .arithmetic import conj
 from .kinds import reduced_shape
-from .reduce import check_tensor, kept, type_word
+from .reduce import check_tensor, kept
 
 
 def _vector_norm(

@@ -1,19 +1,17 @@
-"""Reductions over dimensions: sum, mean, prod, extrema, any and all, variance."""
+"""Reductions over dimensions: sum, mean, prod, any and all; what reductions share."""
 
 from __future__ import annotations
 
-import builtins
 import math
 from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, Template, define
-from ..types import FLOAT, TensorType, bool_, int64, normalize_dim, normalize_dims
+from ..op import Decompose
+from ..types import FLOAT, TensorType, bool_, normalize_dims, type_word
 from ..value import Value, public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduced_shape, reduction
-from .results import named_result
 
 
 def unreduce(grad: Any, self_type: TensorType, dim: Any, keepdim: bool) -> Any:
@@ -98,13 +96,6 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     return mean_op(input, keepdim=keepdim, **reduce_dims(input, dim))
 
 
-def type_word(dtype: Any) -> str:
-    """torch's C++ name of a dtype, as its errors print it."""
-    words = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
-             "bool": "Bool", "float32": "Float", "float64": "Double", "float16": "Half"}  # fmt: skip
-    return words.get(dtype.name, dtype.name)
-
-
 # --- products ------------------------------------------------------------------------------------
 
 
@@ -149,166 +140,6 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     return prod_op(input, keepdim=keepdim, **reduce_dims(input, dim))
 
 
-# --- extrema -------------------------------------------------------------------------------------
-
-
-def _empty_check(name: str, x: np.ndarray, dim: Any) -> None:
-    for d in dim:
-        if x.shape[d] == 0:
-            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
-
-
-def _extremum(name: str, ufunc: Any) -> Any:
-    def evaluate(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False) -> Any:
-        if x.ndim:
-            _empty_check(name, x, dim)
-        return ufunc.reduce(x, axis=dim, keepdims=keepdim)
-
-    return evaluate
-
-
-def _shared_vjp(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
-    """Elements that tie for the extremum share the gradient evenly."""
-    mask = self == kept(result, self.type_, dim, keepdim)
-    count = mask.sum(dim, keepdim=True) if self.ndim else mask.sum()
-    spread = kept(grad, self.type_, dim, keepdim)
-    return (spread / count).where(mask, spread.new_zeros(()))
-
-
-amax = reduction("amax", "self -> result", numpy=_extremum("amax", np.maximum),
-                 combine=lambda s, a, b: s.maximum(a, b), start="lowest",
-                 vjp=dict(self=_shared_vjp))  # fmt: skip
-amin = reduction("amin", "self -> result", numpy=_extremum("amin", np.minimum),
-                 combine=lambda s, a, b: s.minimum(a, b), start="highest",
-                 vjp=dict(self=_shared_vjp))  # fmt: skip
-max_all = reduction("max_all", "self -> result", numpy=_extremum("max", np.maximum),
-                    combine=lambda s, a, b: s.maximum(a, b), start="lowest", node="MaxBackward1",
-                    vjp=dict(self=_shared_vjp))  # fmt: skip
-min_all = reduction("min_all", "self -> result", numpy=_extremum("min", np.minimum),
-                    combine=lambda s, a, b: s.minimum(a, b), start="highest", node="MinBackward1",
-                    vjp=dict(self=_shared_vjp))  # fmt: skip
-
-
-@public("amax")
-def amax_(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """amax(input, dim=(), keepdim=False): ties share the gradient."""
-    return amax(input, dim=normalize_dims(dim, input.ndim), keepdim=keepdim)
-
-
-@public("amin")
-def amin_(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
-    """amin(input, dim=(), keepdim=False): ties share the gradient."""
-    return amin(input, dim=normalize_dims(dim, input.ndim), keepdim=keepdim)
-
-
-def _with_index(name: str, pick: Any) -> Any:
-    """Extremum along one dimension with its index: NaN wins, the first of equals is taken."""
-
-    def evaluate(x: np.ndarray, *, dim: int, keepdim: bool = False) -> Any:
-        if not x.ndim:
-            return x.copy(), np.zeros((), np.int64)
-        _empty_check(name, x, (dim,))
-        index = np.expand_dims(pick(x, axis=dim), dim)
-        values = np.take_along_axis(x, index, dim)
-        if not keepdim:
-            values, index = values.squeeze(dim), index.squeeze(dim)
-        return values, index.astype(np.int64)
-
-    return evaluate
-
-
-def _with_index_infer(self: TensorType, *, dim: int, keepdim: bool = False) -> Any:
-    shape = reduced_shape(self.shape, (dim,), keepdim) if self.shape else ()
-    return TensorType(self.dtype, shape), TensorType(int64, shape)
-
-
-def value_at_index_vjp(
-    grad: Any, indices: Any, self_type: TensorType, dim: int, keepdim: bool
-) -> Any:
-    """The gradient goes to the element that was picked."""
-    if not self_type.shape:
-        return grad
-    if not keepdim:
-        grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
-    return grad.new_zeros(self_type.shape).scatter(dim, indices, grad)
-
-
-max_dim = define("max_dim", "self -> values indices", numpy=_with_index("max", np.argmax),
-                 infer=_with_index_infer, lower=Template("arg_reduce"), node="MaxBackward0",
-                 vjp=dict(self=value_at_index_vjp))  # fmt: skip
-min_dim = define("min_dim", "self -> values indices", numpy=_with_index("min", np.argmin),
-                 infer=_with_index_infer, lower=Template("arg_reduce"), node="MinBackward0",
-                 vjp=dict(self=value_at_index_vjp))  # fmt: skip
-
-
-def _extremum_function(name: str, whole: Any, along: Any) -> Any:
-    def function(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-        if isinstance(dim, Value) or other is not None:
-            return getattr(input, name + "imum")(dim if other is None else other)
-        if dim is None:
-            if builtins.any(size == 0 for size in input.shape):
-                raise RuntimeError(f"{name}(): Expected reduction dim to be specified for "
-                                   "input.numel() == 0. Specify the reduction dim with the 'dim' "
-                                   "argument.")  # fmt: skip
-            return whole(input, dim=tuple(range(input.ndim)), whole=True)
-        result = along(input, dim=normalize_dim(dim, input.ndim), keepdim=keepdim)
-        return named_result(name, result)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = (f"{name}(input), {name}(input, dim, keepdim=False) with indices, or "
-                        f"{name}(input, other).")  # fmt: skip
-    return public(name)(function)
-
-
-max = _extremum_function("max", max_all, max_dim)
-min = _extremum_function("min", min_all, min_dim)
-
-
-def _arg(pick: Any) -> Any:
-    def evaluate(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> Any:
-        if dim is None:
-            index = np.asarray(pick(x))
-            return (index.reshape((1,) * x.ndim) if keepdim else index).astype(np.int64)
-        return pick(x, axis=dim, keepdims=keepdim).astype(np.int64)
-
-    return evaluate
-
-
-def _arg_infer(self: TensorType, *, dim: Any, keepdim: bool = False) -> TensorType:
-    dims = tuple(range(len(self.shape))) if dim is None else (dim,)
-    return TensorType(int64, reduced_shape(self.shape, dims, keepdim))
-
-
-argmax_op = define("argmax", "self -> result", numpy=_arg(np.argmax), infer=_arg_infer,
-                   lower=Template("arg_reduce"))  # fmt: skip
-argmin_op = define("argmin", "self -> result", numpy=_arg(np.argmin), infer=_arg_infer,
-                   lower=Template("arg_reduce"))  # fmt: skip
-
-
-def _arg_function(op: Any) -> Any:
-    def function(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        if dim is None and math.prod(input.shape) == 0:
-            raise IndexError(f"{op.name}(): Expected reduction dim to be specified for "
-                             "input.numel() == 0. Specify the reduction dim with the 'dim' "
-                             "argument.")  # fmt: skip
-        if dim is not None:
-            dim = normalize_dim(dim, input.ndim)
-            if not input.ndim:
-                dim = None
-            elif input.shape[dim] == 0:
-                raise IndexError(f"{op.name}(): Expected reduction dim {dim} to have non-zero "
-                                 "size.")  # fmt: skip
-        return op(input, dim=dim, keepdim=keepdim)
-
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = f"{op.name}(input, dim=None, keepdim=False): index of the extremum."
-    return public(op.name)(function)
-
-
-argmax = _arg_function(argmax_op)
-argmin = _arg_function(argmin_op)
-
-
 # --- any and all ---------------------------------------------------------------------------------
 
 
@@ -332,81 +163,3 @@ def _quantifier(name: str, ufunc: Any, combine: Any, start: int) -> Any:
 
 any = _quantifier("any", np.logical_or, lambda s, a, b: s.logical_or(a, b), 0)
 all = _quantifier("all", np.logical_and, lambda s, a, b: s.logical_and(a, b), 1)
-
-
-# --- variance ------------------------------------------------------------------------------------
-
-
-def _var(
-    x: np.ndarray, *, dim: Any, keepdim: bool = False, correction: Any = 1, whole: bool = False
-) -> Any:  # noqa: E501
-    count = math.prod(x.shape[d] for d in dim)
-    centred = x - np.mean(x, axis=dim, keepdims=True)
-    squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
-    total = np.add.reduce(squares, axis=dim, keepdims=keepdim)
-    return np.divide(total, total.dtype.type(builtins.max(0, count - correction)))
-
-
-def _var_expand(
-    self: Any, *, dim: Any, keepdim: bool = False, correction: Any = 1, whole: bool = False
-) -> Any:  # noqa: E501
-    count = math.prod(self.shape[d] for d in dim)
-    centred = self - sum_op(self, dim=dim, keepdim=True) / count
-    return sum_op(centred * centred, dim=dim, keepdim=keepdim) / builtins.max(0, count - correction)
-
-
-def _var_infer(self: TensorType, *, dim: Any, keepdim: bool = False, **_: Any) -> TensorType:
-    return TensorType(self.dtype.to_real(), reduced_shape(self.shape, dim, keepdim))
-
-
-def _var_vjp(grad: Any, self: Any, dim: Any, keepdim: bool, correction: Any) -> Any:
-    count = math.prod(self.shape[d] for d in dim)
-    scale = 2.0 / (count - correction) if count > correction else float("inf")
-    centred = self - self.mean(dim, keepdim=True) if self.ndim else self - self
-    return kept(grad, self.type_, dim, keepdim) * scale * centred
-
-
-var_op = define("var", "self -> result", numpy=_var, infer=_var_infer, lower=Decompose(_var_expand),
-                kind="reduction", node="VarBackward0", vjp=dict(self=_var_vjp))  # fmt: skip
-
-
-def _std_vjp(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool, correction: Any) -> Any:
-    half = (grad / (result * 2)).masked_fill(result == 0, 0)
-    return _var_vjp(half, self, dim, keepdim, correction)
-
-
-std_op = define(
-    "std", "self -> result", infer=_var_infer, kind="reduction", node="StdBackward0",
-    numpy=lambda x, *, dim, keepdim=False, correction=1, whole=False: np.sqrt(
-        _var(x, dim=dim, keepdim=keepdim, correction=correction)),
-    lower=Decompose(lambda self, **attrs: var_op(self, **attrs).sqrt()),
-    vjp=dict(self=_std_vjp),
-)  # fmt: skip
-
-
-def spread_arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, Any]:
-    """torch's overloads: var(unbiased), var(dim, unbiased), var(dim, correction=)."""
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    if correction is None:
-        correction = 1 if unbiased is None else int(unbiased)
-    return dim, correction
-
-
-def _spread_function(name: str, op: Any) -> Any:
-    def function(
-        input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *,
-        correction: Any = None,
-    ) -> Any:  # fmt: skip
-        if input.dtype.category < FLOAT:
-            raise RuntimeError(f"{name} only support floating point and complex dtypes")
-        dim, correction = spread_arguments(dim, unbiased, correction)
-        return op(input, keepdim=keepdim, correction=correction, **reduce_dims(input, dim))
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}(input, dim=None, *, correction=1, keepdim=False)."
-    return public(name)(function)
-
-
-var = _spread_function("var", var_op)
-std = _spread_function("std", std_op)

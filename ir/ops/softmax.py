@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import FLOAT, TensorType, default_dtype, normalize_dim, normalize_dims
+from ..types import FLOAT, TensorType, default_dtype, normalize_dim, normalize_dims, type_word
 from ..value import public
 from .arithmetic import conj
+from .extrema import amax
 from .kinds import reduced_shape
-from .reduce import amax, check_tensor, kept, sum_op, type_word
+from .reduce import check_tensor, kept, sum_op
 
 
 def _samples(rng: np.random.Generator) -> list[Any]:

@@ -1,0 +1,153 @@
+"""Parts of a tensor as views: select, slice, diagonal; and their functional writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..op import Decompose, define
+from ..types import TensorType, normalize_dim
+from ..value import public
+from .kinds import view
+from .views import as_int, infer_like, unsqueeze_op, zeros
+
+
+def at(dim: int, index: Any) -> tuple[Any, ...]:
+    return (slice(None),) * dim + (index,)
+
+
+def _scatter_into(x: np.ndarray, src: np.ndarray, place: Any) -> np.ndarray:
+    result = np.array(x)
+    result[place] = src
+    return result
+
+
+select_op = view(
+    "select", "self -> result", numpy=lambda x, *, dim, index: x[(*at(dim, index), ...)],
+    infer=lambda self, *, dim, index: TensorType(
+        self.dtype, self.shape[:dim] + self.shape[dim + 1 :]),
+    put=lambda base, patch, *, dim, index: select_scatter(base, patch, dim=dim, index=index),
+    vjp=dict(self=lambda grad, self_type, dim, index: select_scatter(
+        zeros(self_type), grad, dim=dim, index=index)),
+)  # fmt: skip
+select_scatter = define(
+    "select_scatter", "self src -> result", moves_data=True,
+    numpy=lambda x, src, *, dim, index: _scatter_into(x, src, at(dim, index)),
+    infer=lambda self, src, *, dim, index: self,
+    lower=Decompose(lambda self, src, *, dim, index: slice_scatter(
+        self, unsqueeze_op(src, dim=dim), dim=dim, start=index, stop=index + 1, step=1)),
+    vjp=dict(self=lambda grad, src_type, dim, index: select_scatter(
+                 grad, zeros(src_type), dim=dim, index=index),
+             src=lambda grad, dim, index: select_op(grad, dim=dim, index=index)),
+)  # fmt: skip
+
+
+def slice_length(start: int, stop: int, step: int) -> int:
+    return max(0, -(-(stop - start) // step))
+
+
+def _slice_infer(self: TensorType, *, dim: int, start: int, stop: int, step: int = 1) -> TensorType:
+    length = slice_length(start, stop, step)
+    return TensorType(self.dtype, (*self.shape[:dim], length, *self.shape[dim + 1 :]))
+
+
+slice_op = view(
+    "slice", "self -> result", infer=_slice_infer,
+    numpy=lambda x, *, dim, start, stop, step=1: x[at(dim, slice(start, stop, step))],
+    put=lambda base, patch, *, dim, start, stop, step=1: slice_scatter(
+        base, patch, dim=dim, start=start, stop=stop, step=step),
+    vjp=dict(self=lambda grad, self_type, dim, start, stop, step: slice_scatter(
+        zeros(self_type), grad, dim=dim, start=start, stop=stop, step=step)),
+)  # fmt: skip
+slice_scatter = define(
+    "slice_scatter", "self src -> result", moves_data=True,
+    numpy=lambda x, src, *, dim, start, stop, step=1: _scatter_into(
+        x, src, at(dim, slice(start, stop, step))),
+    infer=lambda self, src, **_: self,
+    vjp=dict(self=lambda grad, src_type, dim, start, stop, step: slice_scatter(
+                 grad, zeros(src_type), dim=dim, start=start, stop=stop, step=step),
+             src=lambda grad, dim, start, stop, step: slice_op(
+                 grad, dim=dim, start=start, stop=stop, step=step)),
+)  # fmt: skip
+
+
+@public("select")
+def select(input: Any, dim: int, index: Any) -> Any:
+    """select(input, dim, index): the slice at `index`, without that dimension."""
+    if not input.ndim:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim, index = normalize_dim(dim, input.ndim), as_int(index)
+    size = input.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"select(): index {index} out of range for tensor of size "
+                         f"{list(input.shape)} at dimension {dim}")  # fmt: skip
+    return select_op(input, dim=dim, index=index % size)
+
+
+@public("narrow")
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    """narrow(input, dim, start, length)."""
+    if not input.ndim:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    dim, start, length = normalize_dim(dim, input.ndim), as_int(start), as_int(length)
+    size = input.shape[dim]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-size}, {size}], "
+                         f"but got {start})")  # fmt: skip
+    start = start + size if start < 0 else start
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return slice_op(input, dim=dim, start=start, stop=start + length, step=1)
+
+
+def _diagonal_place(shape: Any, offset: int, dim1: int, dim2: int) -> Any:
+    rows, columns = shape[dim1], shape[dim2]
+    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    first = np.arange(count) + max(0, -offset)
+    second = np.arange(count) + max(0, offset)
+    return first, second
+
+
+def _diagonal_scatter(x: np.ndarray, src: np.ndarray, *, offset: int, dim1: int, dim2: int) -> Any:
+    result = np.array(x)
+    window = np.moveaxis(result, (dim1, dim2), (-2, -1))
+    first, second = _diagonal_place(x.shape, offset, dim1, dim2)
+    window[..., first, second] = src
+    return result
+
+
+def _diagonal(x: np.ndarray, *, offset: int, dim1: int, dim2: int) -> np.ndarray:
+    result = np.diagonal(x, offset, dim1, dim2)
+    if x.flags.writeable:
+        result.flags.writeable = True
+    return result
+
+
+diagonal_op = view(
+    "diagonal", "self -> result", numpy=_diagonal,
+    infer=infer_like(lambda x, offset, dim1, dim2: np.diagonal(x, offset, dim1, dim2)),
+    put=lambda base, patch, *, offset, dim1, dim2: diagonal_scatter(
+        base, patch, offset=offset, dim1=dim1, dim2=dim2),
+    vjp=dict(self=lambda grad, self_type, offset, dim1, dim2: diagonal_scatter(
+        zeros(self_type), grad, offset=offset, dim1=dim1, dim2=dim2)),
+)  # fmt: skip
+diagonal_scatter = define(
+    "diagonal_scatter", "self src -> result", moves_data=True, numpy=_diagonal_scatter,
+    infer=lambda self, src, **_: self,
+    vjp=dict(self=lambda grad, src_type, offset, dim1, dim2: diagonal_scatter(
+                 grad, zeros(src_type), offset=offset, dim1=dim1, dim2=dim2),
+             src=lambda grad, offset, dim1, dim2: diagonal_op(
+                 grad, offset=offset, dim1=dim1, dim2=dim2)),
+)  # fmt: skip
+
+
+@public("diagonal")
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """diagonal(input, offset=0, dim1=0, dim2=1)."""
+    first, second = normalize_dim(dim1, input.ndim), normalize_dim(dim2, input.ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return diagonal_op(input, offset=offset, dim1=first, dim2=second)
