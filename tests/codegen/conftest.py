@@ -1,9 +1,12 @@
 """Compiles what codegen emits and runs it on arrays; needs nothing of the runtime but its JIT."""
 
 import ctypes
+import functools
 
 import numpy as np
 import pytest
+from wengert.codegen import gemm
+from wengert.codegen.gemm_core import core_symbol, core_text
 from wengert.codegen.prelude import prelude
 from wengert.codegen.scalar import LLVMReader
 from wengert.codegen.target import Target
@@ -81,3 +84,59 @@ def compiled():
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+SERIAL = """define void @wengert_parallel(ptr %f, ptr %ctx, i64 %n) {
+entry:
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %loop, label %exit
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  call void %f(ptr %ctx, i64 %i)
+  %next = add i64 %i, 1
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}
+"""
+
+
+@functools.cache
+def cores():
+    """The packed cores of both element types, with chunks run one after the other."""
+    serial = jit.load(jit.compile_text(SERIAL), ["wengert_parallel"])
+    found = {"wengert_parallel": (serial, serial.address("wengert_parallel"))}
+    for element_ in ("float", "double"):
+        name = core_symbol(element_)
+        code = jit.compile_text(core_text(element_, target()), options=jit.LIGHT)
+        library = jit.load(code, [name], {"wengert_parallel": found["wengert_parallel"][1]})
+        found[name] = library, library.address(name)
+    return found
+
+
+class Product:
+    """A matrix product as a callable of arrays; the workspace comes and goes with it."""
+
+    def __init__(self, product, kind=None, parallel=None):
+        self.kernel = kernel = gemm.emit(product, target(), kind)
+        text = kernel.text + gemm.declarations(set(kernel.imports))
+        text += prelude(kernel.calls, target())
+        imports = {name: cores()[name][1] for name in kernel.imports}
+        if parallel is not None and "wengert_parallel" in imports:
+            imports["wengert_parallel"] = parallel
+        self.library = jit.load(jit.compile_text(text), [kernel.name], imports)
+        kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(kernel.parameters))
+        self.function = kind(self.library.address(kernel.name))
+        self.work = np.empty(kernel.workspace + 64, np.uint8)
+
+    def __call__(self, *arrays):
+        work = self.work.ctypes.data
+        work += -work % 64
+        self.function(*(a.ctypes.data for a in arrays), work)
+        return arrays[2]
+
+
+@pytest.fixture(scope="session")
+def matmul():
+    return Product

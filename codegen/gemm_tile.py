@@ -1,0 +1,154 @@
+"""Micro-kernels: one tile of a matrix product, all of it in registers.
+
+A tile has `rows` rows and `vectors` vectors of columns. Its loop over k loads one vector of B per
+column vector, broadcasts one element of A per row, and multiplies and adds. Everything is
+unrolled here, in Python; the loops around tiles are in the templates.
+
+Two kinds. Packed: A and B come in panels (A: `rows` elements per k, B: a row of the tile per k),
+so all offsets are constants. Direct: A with any strides, B with contiguous columns, in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .llvm import SHORT
+from .target import Target
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The shape of a micro-kernel; `lanes` elements make a vector."""
+
+    element: str
+    lanes: int
+    rows: int
+    vectors: int
+
+    @property
+    def columns(self) -> int:
+        return self.lanes * self.vectors
+
+    @property
+    def vector(self) -> str:
+        return f"<{self.lanes} x {self.element}>"
+
+    @property
+    def suffix(self) -> str:
+        return f"v{self.lanes}{SHORT[self.element]}"
+
+    def cells(self) -> list[tuple[int, int]]:
+        """(row, vector) of every accumulator."""
+        return [(i, v) for i in range(self.rows) for v in range(self.vectors)]
+
+
+def packed_tile(element: str, target: Target) -> Tile:
+    """The tile of packed products: as many accumulators as leave room for operands.
+
+    AVX2: 6 x 16 floats are 12 accumulators, 2 of B and 1 or 2 of A in 16 registers.
+    AVX-512 and NEON have 32: 14 x 2 vectors and 8 x 3 (12 x 2 would do as well).
+    """
+    lanes = target.lanes(element)
+    rows, vectors = {"avx512": (14, 2), "neon": (8, 3)}.get(target.name, (6, 2))
+    return Tile(element, lanes, rows, vectors)
+
+
+def step(t: Tile, tag: str, a: str, b: str, offset: int, before: str) -> str:
+    """One k of packed panels: accumulators %{before}.i.v become %r{tag}.i.v."""
+    lines = []
+    for v in range(t.vectors):
+        at = offset * t.columns + v * t.lanes
+        lines += [
+            f"%bq{tag}.{v} = getelementptr inbounds {t.element}, ptr {b}, i64 {at}",
+            f"%b{tag}.{v} = load {t.vector}, ptr %bq{tag}.{v}, align {4 * t.lanes}",
+        ]
+    for i in range(t.rows):
+        at = offset * t.rows + i
+        lines.append(f"%aq{tag}.{i} = getelementptr inbounds {t.element}, ptr {a}, i64 {at}")
+        lines += broadcast(t, f"%av{tag}.{i}", f"%aq{tag}.{i}", f"{tag}.{i}")
+        lines += [multiply_add(t, f"%r{tag}.{i}.{v}", f"%av{tag}.{i}", f"%b{tag}.{v}",
+                               f"%{before}.{i}.{v}") for v in range(t.vectors)]  # fmt: skip
+    return "".join(f"  {line}\n" for line in lines)
+
+
+def broadcast(t: Tile, result: str, pointer: str, tag: str) -> list[str]:
+    """One element in all lanes."""
+    size = 4 if t.element == "float" else 8
+    return [
+        f"%as{tag} = load {t.element}, ptr {pointer}, align {size}",
+        f"%ai{tag} = insertelement {t.vector} poison, {t.element} %as{tag}, i32 0",
+        f"{result} = shufflevector {t.vector} %ai{tag}, {t.vector} poison, "
+        f"<{t.lanes} x i32> zeroinitializer",
+    ]
+
+
+def multiply_add(t: Tile, result: str, a: str, b: str, c: str) -> str:
+    kind = t.vector
+    return f"{result} = call {kind} @llvm.fma.{t.suffix}({kind} {a}, {kind} {b}, {kind} {c})"
+
+
+def phis(t: Tile, name: str, *edges: tuple[str, str]) -> str:
+    """A phi per accumulator; an edge is (prefix of the value or a constant, label)."""
+    text = ""
+    for i, v in t.cells():
+        listed = ", ".join(
+            f"[ {f'{value}.{i}.{v}' if value.startswith('%') else value}, %{label} ]"
+            for value, label in edges
+        )
+        text += f"  %{name}.{i}.{v} = phi {t.vector} {listed}\n"
+    return text
+
+
+def _butterfly(t: Tile, rows: list[str], tag: str) -> tuple[list[str], list[str]]:
+    """Transposes lanes x lanes values in log2(lanes) rounds of swaps; (lines, results)."""
+    lines, half = [], t.lanes // 2
+    while half:
+        after = list(rows)
+        for i in (i for i in range(t.lanes) if not i & half):
+            for j, offset in ((i, 0), (i + half, half)):
+                mask = ", ".join(
+                    f"i32 {c + offset if c % (2 * half) < half else t.lanes + c - half + offset}"
+                    for c in range(t.lanes)
+                )
+                after[j] = f"%x{tag}.{half}.{j}"
+                lines.append(
+                    f"{after[j]} = shufflevector {t.vector} {rows[i]}, {t.vector} "
+                    f"{rows[i + half]}, <{t.lanes} x i32> <{mask}>"
+                )
+        rows, half = after, half // 2
+    return lines, rows
+
+
+def transpose(t: Tile, width: int) -> str:
+    """Reads `width` rows of `lanes` elements at %from + p * %sp + %t, writes them by columns.
+
+    Column q goes to %tt + q * width. Stores go upwards, so where width is not a multiple of the
+    lanes the unused lanes of one are overwritten by the next; the last reach into the next panel,
+    which is written later, or into the buffer's slack.
+    """
+    size = 4 if t.element == "float" else 8
+    lines, blocks = [], []
+    for block in range(0, width, t.lanes):
+        rows = []
+        for p in range(block, block + t.lanes):
+            if p >= width:
+                rows.append("zeroinitializer")
+                continue
+            lines += [
+                f"%tr.{p} = mul i64 %sp, {p}",
+                f"%ts.{p} = add i64 %tr.{p}, %t",
+                f"%tp.{p} = getelementptr inbounds {t.element}, ptr %from, i64 %ts.{p}",
+                f"%tv.{p} = load {t.vector}, ptr %tp.{p}, align {size}",
+            ]
+            rows.append(f"%tv.{p}")
+        more, columns = _butterfly(t, rows, str(block))
+        lines += more
+        blocks.append((block, columns))
+    for q in range(t.lanes):
+        for block, columns in blocks:
+            at = q * width + block
+            lines += [
+                f"%td.{q}.{block} = getelementptr inbounds {t.element}, ptr %tt, i64 {at}",
+                f"store {t.vector} {columns[q]}, ptr %td.{q}.{block}, align {size}",
+            ]
+    return "".join(f"  {line}\n" for line in lines)

@@ -1,0 +1,129 @@
+"""Matrix products: every kind of kernel, layout, edge and epilogue, against NumPy in float64."""
+
+import numpy as np
+import pytest
+from wengert.codegen import gemm
+from wengert.codegen.epilogue import Epilogue
+from wengert.codegen.target import Target
+
+SHAPES = [(1, 1, 1), (6, 16, 4), (5, 7, 0), (37, 53, 29), (1, 40, 33), (40, 1, 33), (3, 130, 17),
+          (145, 17, 257), (64, 64, 64), (70, 33, 300)]  # fmt: skip
+KINDS = {"direct": gemm.Direct, "packed": gemm.Packed}
+
+
+def matrix(rng, rows, columns, dtype, layout):
+    """A matrix stored by rows ("N"), by columns ("T") or with gaps ("S")."""
+    if layout == "T":
+        return rng.standard_normal((columns, rows)).astype(dtype).T
+    if layout == "S":
+        return rng.standard_normal((rows * 2, columns * 3)).astype(dtype)[::2, ::3]
+    return rng.standard_normal((rows, columns)).astype(dtype)
+
+
+def strides(x):
+    return tuple(s // x.itemsize for s in x.strides)
+
+
+def describe(a, b, c, **options):
+    (m, k), n = a.shape, b.shape[1]
+    return gemm.Matmul("product", str(a.dtype), m, n, k, strides(a), strides(b), strides(c),
+                       **options)  # fmt: skip
+
+
+def close(got, want, k, dtype):
+    np.testing.assert_allclose(got, want, rtol=0, atol=np.finfo(dtype).eps * 8 * max(k, 1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind,layouts", [
+    ("direct", "NN"), ("direct", "TN"), ("direct", "SN"),
+    ("packed", "NN"), ("packed", "NT"), ("packed", "TN"), ("packed", "TT"), ("packed", "SS"),
+])  # fmt: skip
+def test_layouts(matmul, rng, kind, layouts, dtype):
+    for m, n, k in SHAPES:
+        if kind == "packed" and k == 0:
+            continue
+        a, b = matrix(rng, m, k, dtype, layouts[0]), matrix(rng, k, n, dtype, layouts[1])
+        c = np.full((m, n), np.nan, dtype)
+        run = matmul(describe(a, b, c), KINDS[kind])
+        close(run(a, b, c), a.astype(float) @ b, k, dtype)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("columns_first", [False, True])
+def test_accumulates_into_c_by_rows_or_columns(matmul, rng, kind, columns_first):
+    a, b = matrix(rng, 19, 300, "float32", "N"), matrix(rng, 300, 21, "float32", "N")
+    if columns_first:
+        a, b = b.T, a.T
+    c = matrix(rng, a.shape[0], b.shape[1], "float32", "T" if columns_first else "N")
+    want = c + a.astype(float) @ b
+    close(matmul(describe(a, b, c, accumulate=True), KINDS[kind])(a, b, c), want, 300, "float32")
+
+
+def bias_gelu(site):
+    s = site.s
+    y = s.add(site.value, site.load("bias", "float32", 0, 1))
+    y = s.mul(y, s.sigmoid(s.mul(y, s.const(1.702))))
+    return s.add(y, site.load("residual", "float32", *site_strides))
+
+
+site_strides = (1, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("shape", [(12, 32, 300), (13, 35, 300), (7, 5, 20)])
+def test_epilogue(matmul, rng, kind, swapped, shape):
+    global site_strides
+    m, n, k = shape
+    a, b = matrix(rng, m, k, "float32", "N"), matrix(rng, k, n, "float32", "N")
+    if swapped:  # C by columns: the kernel computes the transpose
+        a, b = matrix(rng, m, k, "float32", "T"), matrix(rng, k, n, "float32", "T")
+    c = matrix(rng, m, n, "float32", "T" if swapped else "N")
+    bias, residual = matrix(rng, 1, n, "float32", "N")[0], matrix(rng, m, n, "float32", "N")
+    site_strides = strides(residual)
+    y = a.astype(float) @ b + bias
+    want = y / (1 + np.exp(-1.702 * y)) + residual
+    product = describe(a, b, c, epilogue=Epilogue(("bias", "residual"), bias_gelu))
+    close(matmul(product, KINDS[kind])(a, b, c, bias, residual), want, k, "float32")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("m", [7, 64])
+def test_broadcast_batches(matmul, rng, kind, m):
+    a = rng.standard_normal((5, 1, m, 40)).astype(np.float32)
+    b = rng.standard_normal((3, 40, 24)).astype(np.float32)
+    c = np.full((5, 3, m, 24), np.nan, np.float32)
+    batch = ((5, m * 40, 0, 3 * m * 24), (3, 0, 40 * 24, m * 24))
+    product = gemm.Matmul("product", "float32", m, 24, 40, (40, 1), (24, 1), (24, 1), batch=batch)
+    run = matmul(product, KINDS[kind])
+    close(run(a, b, c), a.astype(float) @ b, 40, "float32")
+
+
+def test_nan_and_infinity_stay_in_their_rows(matmul):
+    a, b = np.ones((40, 50), np.float32), np.ones((50, 40), np.float32)
+    a[3, 7], a[5, 9] = np.nan, np.inf
+    for kind in KINDS.values():
+        c = np.empty((40, 40), np.float32)
+        matmul(describe(a, b, c), kind)(a, b, c)
+        assert np.isnan(c[3]).all() and np.isinf(c[5]).all() and (c[4] == 50).all()
+
+
+def test_layout_of_c_must_have_a_unit_stride(rng):
+    a = matrix(rng, 4, 4, "float32", "N")
+    with pytest.raises(ValueError, match="copy it first"):
+        gemm.emit(gemm.Matmul("product", "float32", 4, 4, 4, (4, 1), (4, 1), (20, 5)))
+    assert gemm.normalised(describe(a, a, a.T)).swapped
+
+
+@pytest.mark.parametrize("name,bits,registers", [("avx512", 512, 32), ("neon", 128, 32)])
+def test_other_targets_compile(name, bits, registers):
+    from wengert.codegen.gemm_core import core_text
+    from wengert.runtime import jit
+
+    target = Target(name, bits, registers)
+    product = gemm.Matmul("product", "float32", 33, 45, 20, (20, 1), (45, 1), (45, 1))
+    for kind in KINDS.values():
+        kernel = gemm.emit(product, target, kind)
+        jit.compile_text(kernel.text + gemm.declarations(set(kernel.imports)), options=jit.LIGHT)
+    jit.compile_text(core_text("double", target), options=jit.LIGHT)
