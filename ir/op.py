@@ -5,9 +5,10 @@ rules written in ops, how it is lowered to native code and torch's node name.
 
 Note [The save list]
     The parameter list of a rule is its save list. A rule may name `grad` (or `grad_<output>`), an
-    input or an output (its value is saved), `<input>_type` or `<output>_type` (nothing is saved), an
-    attribute, `grads` (all gradients of a variadic output), `needs` (which inputs of a joint rule want a gradient) and, where the input is
-    variadic, `i` (its position). `define()` refuses any other name.
+    input or an output (its value is saved), `<input>_type` or `<output>_type` (nothing is saved),
+    an attribute, `grads` (all gradients of a variadic output), `needs` (which inputs of a joint
+    rule want a gradient) and, where the input is variadic, `i` (its position). `define()` refuses
+    any other name.
 
 Note [Fit]
     Rules ignore broadcasting and promotion. `fit` sums and casts each gradient to the type of the
@@ -107,6 +108,8 @@ class Op:
     is_view: bool = False
     put: Callable[..., Any] | None = None
     multi_view: bool = False
+    # torch's node name where the input at that position is a Python number
+    number_nodes: tuple[str | None, ...] = ()
     random: bool = False
     moves_data: bool = False
     out_argument: bool = False

@@ -20,6 +20,7 @@ from ..ir.types import (
     from_bfloat16,
     scalar_dtype,
     to_bfloat16,
+    type_word,
 )
 from . import hooks
 from .quiet import quiet, restore
@@ -97,10 +98,23 @@ def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception
         return better
     if isinstance(error, np.linalg.LinAlgError):
         return error
+    if isinstance(error, TypeError) and "ufunc" in str(error):  # NumPy has no loop for the dtype
+        word = type_word(next(t.dtype for t in types if t is not None))
+        return NotImplementedError(f'"{op.name}_cpu" not implemented for {word!r}')
     if isinstance(error, IndexError | NotImplementedError | MemoryError | TypeError):
         return error
     listed = ", ".join("none" if t is None else str(t) for t in types)
     return RuntimeError(f"{op.name}({listed}): {error}")
+
+
+def operand_types(op: Op, inputs: Any) -> list[TensorType | None]:
+    """The inputs' types; a number takes the dtype that promotion gives it."""
+    common = op.promote(inputs) if op.promote is not None else None
+    return [
+        input_type(v) if common is None or v is None or isinstance(v, Tensor)
+        else TensorType(common, ())
+        for v in inputs
+    ]  # fmt: skip
 
 
 def input_type(value: Any) -> TensorType | None:
@@ -198,7 +212,7 @@ def run_half(op: Op, inputs: Any, arrays: list[Any], attrs: Any, wanted: DType |
         else:
             widened.append(array)
     results = evaluate(op, inputs, widened, attrs)
-    types = op.infer_types([input_type(v) for v in inputs], attrs)
+    types = op.infer_types(operand_types(op, inputs), attrs)
     listed = results if type(results) is tuple else (results,)
     rounded = tuple(round_to(np.asarray(r), t.dtype) for r, t in zip(listed, types))
     outputs = tuple(Tensor._wrap(r, t.dtype) for r, t in zip(rounded, types))
@@ -245,7 +259,7 @@ def record(op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], attrs: dict[s
     ])  # fmt: skip
     if True not in needs:
         return
-    node = node_class(op, attrs)()
+    node = node_class(op, attrs, inputs)()
     node.attrs, node.needs = attrs, needs
     node.edges = tuple([history(v) if n else None for v, n in zip(inputs, needs)])
     node.in_types = tuple([input_type(v) for v in inputs])

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..ir.op import INPUT, OUTPUT, Frame, Op, pull
 from ..ir.types import TensorType
+from ..ir.value import Value
 from .storage import Storage
 
 _sequence = itertools.count().__next__
@@ -391,9 +392,15 @@ def accumulator_of(leaf: Any) -> AccumulateGrad:
 _NODE_CLASSES: dict[tuple[str, str], type] = {}
 
 
-def node_class(op: Op, attrs: dict[str, Any]) -> type:
-    """The Node subclass of an op, made at first use; some names depend on the attributes."""
+def node_class(op: Op, attrs: dict[str, Any], inputs: tuple[Any, ...] = ()) -> type:
+    """The Node subclass of an op, made at first use.
+
+    Some names depend on the attributes, some on which operands are Python numbers.
+    """
     name = op.node if type(op.node) is str else op.node(attrs)
+    for value, other in zip(inputs, op.number_nodes):
+        if other is not None and not isinstance(value, Value):
+            name = other
     found = _NODE_CLASSES.get((op.name, name))
     if found is None:
         found = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins", "op": op})

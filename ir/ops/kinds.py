@@ -50,10 +50,14 @@ def pointwise(
     spaces: str = "torch",
     names: tuple[str, ...] = (),
     method: bool = True,
+    numbers: str = "self other",
     lower: Any = None,
     **facts: Any,
 ) -> Op:
-    """An elementwise op with broadcasting; `promote` is "common", "float" or "compare"."""
+    """An elementwise op with broadcasting; `promote` is "common", "float" or "compare".
+
+    `numbers` lists the inputs that may be Python numbers in the public function.
+    """
     common = PROMOTIONS[promote]
 
     def infer(*types: Any, **attrs: Any) -> TensorType:
@@ -73,16 +77,14 @@ def pointwise(
         **facts,
     )
     if publish and len(op.inputs) <= 2 and not op.attributes:
-        function = _unary(op) if len(op.inputs) == 1 else _binary(op)
+        function = _unary(op) if len(op.inputs) == 1 else _binary(op, numbers)
         public(name, *names, spaces=spaces, method=method, inplace=inplace)(function)
     return op
 
 
 def _unary(op: Op) -> Callable[..., Any]:
     def function(input: Any) -> Any:
-        if not isinstance(input, Value):
-            raise TypeError(f"{op.name}(): argument 'input' (position 1) must be Tensor, "
-                            f"not {type(input).__name__}")  # fmt: skip
+        require_value(op.name, input)
         return op(input)
 
     function.__name__ = function.__qualname__ = op.name
@@ -90,13 +92,25 @@ def _unary(op: Op) -> Callable[..., Any]:
     return function
 
 
-def _binary(op: Op) -> Callable[..., Any]:
+def _binary(op: Op, numbers: str) -> Callable[..., Any]:
+    strict = [(k, word) for k, (name, word) in enumerate(zip(op.inputs, ("input", "other")))
+              if name not in numbers.split()]  # fmt: skip
+
     def function(input: Any, other: Any) -> Any:
+        for position, word in strict:
+            require_value(op.name, (input, other)[position], word, position)
         return op(*operands(op.name, input, other))
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"{op.name}(input, other): elementwise, with broadcasting and promotion."
     return function
+
+
+def require_value(name: str, value: Any, word: str = "input", position: int = 0) -> None:
+    """torch's TypeError for an argument that must be a tensor."""
+    if not isinstance(value, Value):
+        raise TypeError(f"{name}(): argument '{word}' (position {position + 1}) must be Tensor, "
+                        f"not {type(value).__name__}")  # fmt: skip
 
 
 NUMBERS = (int, float, complex)
