@@ -192,7 +192,8 @@ def define(
 
 def node_name(name: str) -> str:
     """torch's name of the op's graph node: "log_softmax" gives LogSoftmaxBackward0."""
-    return "".join(word[:1].upper() + word[1:] for word in name.strip("_").split("_")) + "Backward0"
+    # title() also raises a letter after a digit, as torch does: Log1PBackward0
+    return "".join(word.title() for word in name.strip("_").split("_")) + "Backward0"
 
 
 def keyword_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any]]:

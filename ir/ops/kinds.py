@@ -1,7 +1,7 @@
 """Constructors per kind of op: they fill the regular parts of an entry.
 
-`pointwise`, `reduction`, `view` return the Op; unary and binary pointwise ops are published (method,
-function, in-place twin) at once, since nothing about them is special.
+`pointwise`, `reduction`, `view` return the Op; unary and binary pointwise ops are published
+(method, function, in-place twin) at once, since nothing about them is special.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from ..types import (
     bool_,
     broadcast_shapes,
     default_dtype,
+    from_numpy_dtype,
     int64,
     result_type,
+    type_word,
 )
 from ..value import Value, public
 
@@ -106,6 +108,34 @@ def _binary(op: Op, numbers: str) -> Callable[..., Any]:
     return function
 
 
+def refuse(name: str, kinds: str, *arrays: Any) -> None:
+    """torch's error for dtypes a kernel lacks; `kinds` are NumPy's letters, e.g. "cb"."""
+    for array in arrays:
+        dtype = getattr(array, "dtype", None)
+        if dtype is not None and dtype.kind in kinds:
+            word = type_word(from_numpy_dtype(dtype))
+            raise NotImplementedError(f'"{name}_cpu" not implemented for {word!r}')
+
+
+def refusing(name: str, kinds: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of arrays, for all dtypes but those whose letter is in `kinds`."""
+
+    def evaluate(*arrays: Any) -> Any:
+        refuse(name, kinds, *arrays)
+        return function(*arrays)
+
+    return evaluate
+
+
+def no_derivative(message: str) -> Callable[..., Any]:
+    """A rule for an input that torch records but cannot differentiate."""
+
+    def rule(grad: Any) -> Any:
+        raise NotImplementedError(message)
+
+    return rule
+
+
 def require_value(name: str, value: Any, word: str = "input", position: int = 0) -> None:
     """torch's TypeError for an argument that must be a tensor."""
     if not isinstance(value, Value):
@@ -159,7 +189,7 @@ def reduction(
     lower: Any = None,
     **facts: Any,
 ) -> Op:
-    """A reduction over `dim` (sorted, non-negative); `dtype` is the result's where not the input's."""
+    """A reduction over `dim` (sorted, non-negative); `dtype` is the result's if not the input's."""
 
     def infer(self: TensorType, *, dim: tuple[int, ...], keepdim: bool = False, **_: Any) -> Any:
         return TensorType(dtype or self.dtype, reduced_shape(self.shape, dim, keepdim))
