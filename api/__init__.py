@@ -84,4 +84,16 @@ set_default_dtype = _types.set_default_dtype
 
 globals().update(_namespace("torch"))
 
-from . import autograd  # noqa: E402
+from . import autograd, special  # noqa: E402
+
+
+from .compile import compile, is_compiling  # noqa: E402
+
+
+def backend_available():
+    """Can graphs be compiled to native code here?"""
+    try:
+        from . import backend  # noqa: F401
+    except ImportError:
+        return False
+    return True

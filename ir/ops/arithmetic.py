@@ -9,7 +9,7 @@ import numpy as np
 from ..op import Decompose, Scalar, define
 from ..types import FLOAT, DType, TensorType, bfloat16
 from ..value import Value, public
-from .kinds import operands, pointwise
+from .kinds import no_derivative, operands, pointwise, require_value
 
 
 def conj(value: Any) -> Any:
@@ -17,6 +17,11 @@ def conj(value: Any) -> Any:
     if isinstance(value, Value):
         return value.conj() if value.dtype.is_complex else value
     return value.conjugate() if isinstance(value, complex) else value
+
+
+def lift(value: Any, like: Any) -> Any:
+    """A number as a 0-d Value of `like`'s dtype, for rules whose operand may be either."""
+    return value if isinstance(value, Value) else like.new_full((), value)
 
 
 def times(value: Any, alpha: Any) -> Any:
@@ -35,13 +40,18 @@ def _scaled(combine: Any) -> Any:
     return evaluate
 
 
-def _subtract(a: Any, b: Any) -> Any:
-    if np.result_type(a, b) == np.bool_:
-        raise RuntimeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-            "`logical_xor()` operator instead."
-        )
-    return np.subtract(a, b)
+def refuse_bools(*operands: Any) -> None:
+    """Subtraction takes no bools, tensors or numbers."""
+    bools = [
+        v.dtype.name == "bool" if isinstance(v, Value) else isinstance(v, bool) for v in operands
+    ]
+    if all(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. "
+                           "Use the `^` or `logical_xor()` operator instead.")  # fmt: skip
+    if any(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If "
+                           "you are trying to invert a mask, use the `~` or `logical_not()` "
+                           "operator instead.")  # fmt: skip
 
 
 add = pointwise(
@@ -52,13 +62,13 @@ add = pointwise(
 )  # fmt: skip
 sub = pointwise(
     "sub", "self other -> result",
-    numpy=_scaled(_subtract), publish=False,
+    numpy=_scaled(np.subtract), publish=False,
     scalar=lambda s, a, b, alpha=1: s.sub(a, b if alpha == 1 else s.mul(b, s.const(alpha))),
     vjp=dict(self=lambda grad: grad, other=lambda grad, alpha: -times(grad, alpha)),
 )  # fmt: skip
 rsub = pointwise(
-    "rsub", "self other -> result",
-    numpy=_scaled(lambda a, b: _subtract(b, a)), publish=False,
+    "rsub", "self other -> result", number_nodes=(None, "RsubBackward1"),
+    numpy=_scaled(lambda a, b: np.subtract(b, a)), publish=False,
     lower=Decompose(lambda self, other, alpha=1: other - (self if alpha == 1 else self * alpha)),
     vjp=dict(self=lambda grad, alpha: -times(grad, alpha), other=lambda grad: grad),
 )  # fmt: skip
@@ -69,7 +79,7 @@ mul = pointwise(
              other=lambda grad, self: grad * conj(self)),
 )  # fmt: skip
 div_op = pointwise(
-    "div", "self other -> result", promote="float",
+    "div", "self other -> result", promote="float", domain=(0.5, 3),
     numpy=np.true_divide, publish=False, scalar=lambda s, a, b: s.div(a, b),
     vjp=dict(self=lambda grad, other: grad / conj(other),
              other=lambda grad, self, other: -grad * conj((self / other) / other)),
@@ -109,17 +119,19 @@ def _floor_divide(a: Any, b: Any) -> Any:
 floor_divide = pointwise(
     "floor_divide", "self other -> result",
     numpy=_floor_divide, scalar=lambda s, a, b: s.floor_divide(a, b),
-    node="NotImplemented", domain=(1, 5),
+    node="NotImplemented",
+    vjp=dict.fromkeys(("self", "other"), no_derivative(
+        "derivative for aten::floor_divide is not implemented")),
 )  # fmt: skip
 trunc_divide = pointwise(
     "trunc_divide", "self other -> result", publish=False,
     numpy=_trunc_divide, scalar=lambda s, a, b: s.trunc(s.div(a, b)),
-    node="DivBackward1", vjp=dict(self=lambda grad: grad * 0, other=lambda grad: grad * 0),
+    node="DivBackward2", vjp=dict(self=lambda grad: grad * 0, other=lambda grad: grad * 0),
 )  # fmt: skip
 floor_divide_mode = pointwise(
     "floor_divide_mode", "self other -> result", publish=False,
     numpy=_floor_divide, scalar=lambda s, a, b: s.floor_divide(a, b),
-    node="DivBackward1", vjp=dict(self=lambda grad: grad * 0, other=lambda grad: grad * 0),
+    node="DivBackward2", vjp=dict(self=lambda grad: grad * 0, other=lambda grad: grad * 0),
 )  # fmt: skip
 
 
@@ -138,13 +150,15 @@ def _fmod(a: Any, b: Any) -> Any:
 remainder = pointwise(
     "remainder", "self other -> result",
     numpy=_remainder, scalar=lambda s, a, b: s.remainder(a, b),
+    node="RemainderBackward1", number_nodes=(None, "RemainderBackward0"),
     vjp=dict(self=lambda grad: grad,
              other=lambda grad, self, other: -grad * div(self, other, rounding_mode="floor")),
     domain=(1, 5),
 )  # fmt: skip
 fmod = pointwise(
-    "fmod", "self other -> result",
+    "fmod", "self other -> result", numbers="other",
     numpy=_fmod, scalar=lambda s, a, b: s.fmod(a, b),
+    node="FmodBackward1", number_nodes=(None, "FmodBackward0"),
     vjp=dict(self=lambda grad: grad,
              other=lambda grad, self, other: -grad * div(self, other, rounding_mode="trunc")),
     domain=(1, 5),
@@ -164,13 +178,16 @@ def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """sub(input, other, *, alpha=1): input - alpha * other."""
     check_alpha("sub", input, other, alpha)
     input, other = operands("sub", input, other)
+    refuse_bools(input, other)
     return sub(input, other) if alpha == 1 else sub(input, other, alpha=alpha)
 
 
 @public("rsub", method=False)
 def rsub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """rsub(input, other, *, alpha=1): other - alpha * input."""
+    require_value("rsub", input)
     input, other = operands("rsub", input, other)
+    refuse_bools(input, other)
     return rsub(input, other) if alpha == 1 else rsub(input, other, alpha=alpha)
 
 
@@ -242,3 +259,10 @@ alias = define(
 def clone_(input: Any, *, memory_format: Any = None) -> Any:
     """clone(input): a copy that gradients flow through."""
     return clone(input)
+
+
+# Cuts the gradient in IR, where there is no grad mode: recorded for detach() and under no_grad.
+stop_gradient = define(
+    "stop_gradient", "self -> result", numpy=lambda x: x, infer=lambda self: self,
+    kind="pointwise", moves_data=True, lower=Scalar(lambda s, x: x),
+)  # fmt: skip

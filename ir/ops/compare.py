@@ -9,25 +9,25 @@ import numpy as np
 from ..op import Decompose, Scalar, define
 from ..types import TensorType, bool_, broadcast_shapes, result_type
 from ..value import Value, public
-from .kinds import operands, pointwise
+from .kinds import operands, pointwise, refuse, refusing
 
 
 def _comparison(name: str, function: Any, *names: str) -> Any:
     return pointwise(name, "self other -> result", promote="compare", numpy=function, names=names,
-                     scalar=lambda s, a, b: getattr(s, name)(a, b))  # fmt: skip
+                     numbers="other", scalar=lambda s, a, b: getattr(s, name)(a, b))  # fmt: skip
 
 
 eq = _comparison("eq", np.equal)
 ne = _comparison("ne", np.not_equal, "not_equal")
-lt = _comparison("lt", np.less, "less")
-le = _comparison("le", np.less_equal, "less_equal")
-gt = _comparison("gt", np.greater, "greater")
-ge = _comparison("ge", np.greater_equal, "greater_equal")
+lt = _comparison("lt", refusing("lt", "c", np.less), "less")
+le = _comparison("le", refusing("le", "c", np.less_equal), "less_equal")
+gt = _comparison("gt", refusing("gt", "c", np.greater), "greater")
+ge = _comparison("ge", refusing("ge", "c", np.greater_equal), "greater_equal")
 
 
 def _logic(name: str, function: Any) -> Any:
     return pointwise(
-        name, "self other -> result", promote="compare", numpy=function,
+        name, "self other -> result", promote="compare", numpy=function, numbers="",
         scalar=lambda s, a, b: getattr(s, name)(s.cast(a, "bool"), s.cast(b, "bool")),
     )  # fmt: skip
 
@@ -47,35 +47,57 @@ def _classify(name: str, function: Any) -> Any:
 isnan = _classify("isnan", np.isnan)
 isinf = _classify("isinf", np.isinf)
 isfinite = _classify("isfinite", np.isfinite)
+
+
+def _infinite(name: str, function: Any, comparison: str) -> Any:
+    def evaluate(x: np.ndarray) -> np.ndarray:
+        if x.dtype.kind == "c":
+            raise RuntimeError(f"{name} does not support complex inputs.")
+        return function(x) if x.dtype.kind == "f" else np.zeros(x.shape, np.bool_)
+
+    def emit(s: Any, x: Any) -> Any:
+        if not str(x.dtype).startswith(("float", "bfloat")):
+            return s.const(False, "bool")
+        return s.logical_and(s.isinf(x), getattr(s, comparison)(x, s.const(0)))
+
+    return pointwise(name, "self -> result", promote="compare", numpy=evaluate, inplace=False,
+                     scalar=emit)  # fmt: skip
+
+
+isposinf = _infinite("isposinf", np.isposinf, "gt")
+isneginf = _infinite("isneginf", np.isneginf, "lt")
 signbit = _classify("signbit", lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0)
 
 
-def _bits(name: str, function: Any, method: str = "") -> Any:
+def _bits(name: str, function: Any, method: str = "", kinds: str = "fc") -> Any:
     method = method or name
-
-    def evaluate(a: Any, b: Any) -> Any:
-        _integers_only(name, a, b)
-        return function(a, b)
-
-    return pointwise(name, "self other -> result", numpy=evaluate,
+    return pointwise(name, "self other -> result", numpy=refusing(name, kinds, function),
                      scalar=lambda s, a, b: getattr(s, method)(a, b))  # fmt: skip
 
 
-def _integers_only(name: str, *arrays: Any) -> None:
-    kind = np.result_type(*arrays)
-    if kind.kind not in "iub":
-        raise NotImplementedError(f'"{name}_cpu" not implemented for {kind.name!r}')
+def _shift(function: Any, beyond: Any) -> Any:
+    """A shift count outside the width gives 0, or the sign to the right, as torch does."""
+
+    def evaluate(a: Any, count: Any) -> Any:
+        outside = (count < 0) | (count >= a.dtype.itemsize * 8)
+        if not np.any(outside):
+            return function(a, count)
+        shifted = function(a, np.where(outside, 0, count).astype(a.dtype))
+        return np.where(outside, beyond(a), shifted).astype(a.dtype)
+
+    return evaluate
 
 
 bitwise_and = _bits("bitwise_and", np.bitwise_and)
 bitwise_or = _bits("bitwise_or", np.bitwise_or)
 bitwise_xor = _bits("bitwise_xor", np.bitwise_xor)
-bitwise_left_shift = _bits("bitwise_left_shift", np.left_shift, "shl")
-bitwise_right_shift = _bits("bitwise_right_shift", np.right_shift, "shr")
+bitwise_left_shift = _bits("bitwise_left_shift", _shift(np.left_shift, np.zeros_like), "shl", "fcb")
+bitwise_right_shift = _bits("bitwise_right_shift", _shift(
+    np.right_shift, lambda a: np.where(a < 0, -1, 0)), "shr", "fcb")  # fmt: skip
 
 
 def _invert(x: np.ndarray) -> np.ndarray:
-    _integers_only("bitwise_not", x)
+    refuse("bitwise_not", "fc", x)
     return np.invert(x)
 
 

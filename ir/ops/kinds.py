@@ -79,12 +79,14 @@ def pointwise(
         **facts,
     )
     if publish and len(op.inputs) <= 2 and not op.attributes:
-        function = _unary(op) if len(op.inputs) == 1 else _binary(op, numbers)
+        function = unary(op) if len(op.inputs) == 1 else binary(op, numbers)
         public(name, *names, spaces=spaces, method=method, inplace=inplace)(function)
     return op
 
 
-def _unary(op: Op) -> Callable[..., Any]:
+def unary(op: Op) -> Callable[..., Any]:
+    """The public function of an op of one input."""
+
     def function(input: Any) -> Any:
         require_value(op.name, input)
         return op(input)
@@ -94,7 +96,8 @@ def _unary(op: Op) -> Callable[..., Any]:
     return function
 
 
-def _binary(op: Op, numbers: str) -> Callable[..., Any]:
+def binary(op: Op, numbers: str) -> Callable[..., Any]:
+    """The public function of an op of two inputs; `numbers` lists those that may be numbers."""
     strict = [(k, word) for k, (name, word) in enumerate(zip(op.inputs, ("input", "other")))
               if name not in numbers.split()]  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..value import Value
-from . import arithmetic, compare, mathematics, products
+from . import arithmetic, compare, mathematics, powers, products, rounding
 from .kinds import NUMBERS
 
 
@@ -42,9 +42,9 @@ def _named(operator: Any, name: str) -> Any:
 
 
 _BINARY: dict[str, Any] = {
-    "add": arithmetic.add, "sub": arithmetic.sub, "mul": arithmetic.mul,
+    "add": arithmetic.add, "sub": arithmetic.sub_, "mul": arithmetic.mul,
     "truediv": arithmetic.div_op, "floordiv": arithmetic.floor_divide,
-    "mod": arithmetic.remainder, "pow": mathematics.pow_,
+    "mod": arithmetic.remainder, "pow": powers.pow_,
     "and": compare.bitwise_and, "or": compare.bitwise_or, "xor": compare.bitwise_xor,
     "lshift": compare.bitwise_left_shift, "rshift": compare.bitwise_right_shift,
 }  # fmt: skip
@@ -57,7 +57,7 @@ for _name, _function in {**_BINARY, **_COMPARE}.items():
     setattr(Value, f"__{_name}__", _named(_forward(_function), f"__{_name}__"))
 for _name, _function in _BINARY.items():
     setattr(Value, f"__r{_name}__", _named(_reflected(_function), f"__r{_name}__"))
-Value.__rsub__ = _named(_forward(arithmetic.rsub), "__rsub__")  # type: ignore[attr-defined]
+Value.__rsub__ = _named(_forward(arithmetic.rsub_), "__rsub__")  # type: ignore[attr-defined]
 Value.__radd__ = _named(_forward(arithmetic.add), "__radd__")  # type: ignore[attr-defined]
 Value.__rmul__ = _named(_forward(arithmetic.mul), "__rmul__")  # type: ignore[attr-defined]
 
@@ -78,7 +78,7 @@ Value.__rtruediv__ = Value.__rdiv__ = _forward(_reflected_division)  # type: ign
 Value.__div__ = Value.__truediv__  # type: ignore[attr-defined]
 Value.__neg__ = lambda self: arithmetic.neg(self)  # type: ignore[attr-defined]
 Value.__pos__ = lambda self: self.positive()  # type: ignore[attr-defined]
-Value.__abs__ = lambda self: mathematics.abs_op(self)  # type: ignore[attr-defined]
+Value.__abs__ = lambda self: rounding.abs_op(self)  # type: ignore[attr-defined]
 Value.__invert__ = lambda self: compare.bitwise_not(self)  # type: ignore[attr-defined]
 
 
