@@ -397,7 +397,12 @@ def copy(target: Any, src: Any) -> Any:
     if tuple(src.shape) != tuple(target.shape):
         src = src.expand(tuple(target.shape))
     src = to_dtype(src, target.dtype)
-    return TABLE["copy"](src)
+    return TABLE["copy"](overwritten(target), src)
+
+
+def overwritten(target: Any) -> Any:
+    """The value a write replaces, where it has history of its own; a view's lies in its base."""
+    return target if target._requires_grad and not target.__dict__.get("_was_view") else None
 
 
 @method
@@ -415,7 +420,8 @@ def fill(target: Any, value: Any) -> Any:
                 "fill_ only supports 0-dimension value tensor but got tensor with "
                 f"{value.ndim} dimensions."
             )
-        return copy(target, value)
+        size, value = tuple(target.shape), to_dtype(value, target.dtype)
+        return TABLE["fill_tensor"](overwritten(target), value, size=size)
     if isinstance(value, complex) and not target.dtype.is_complex:
         raise RuntimeError("value cannot be converted to type without overflow")
     if not isinstance(value, int | float | complex | np.number | np.bool_):

@@ -57,6 +57,8 @@ def shadow(target: Tensor) -> Tensor:
     if edge is not None:
         before._requires_grad = True
         before._node, before._nr = edge
+    if target._view is not None:
+        before.__dict__["_was_view"] = True
     watcher = getattr(state.top, "aliased", None)
     if watcher is not None:
         watcher(target, before)

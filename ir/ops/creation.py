@@ -49,13 +49,24 @@ zeros_like = define(
 
 
 # What `copy_`, `fill_` and `zero_` write, with torch's node names.
+# `self`, the overwritten value, is named only where it has history: its gradient is zero.
 copy = define(
-    "copy", "self -> result", moves_data=True, kind="pointwise", node="CopyBackwards",
-    numpy=lambda x: x, infer=lambda self: self, lower=Scalar(lambda s, x: x),
-    vjp=dict(self=lambda grad: grad),
+    "copy", "self? src -> result", moves_data=True, kind="creation", node="CopyBackwards",
+    numpy=lambda x, src: src, infer=lambda self, src: src,
+    lower=Decompose(lambda self, src: src),
+    samples=lambda rng: [((None, rng.standard_normal((3, 4))), {})],
+    vjp=dict(self=lambda grad: grad.new_zeros(grad.shape), src=lambda grad: grad),
+)  # fmt: skip
+fill_tensor = define(
+    "fill_tensor", "self? value -> result", kind="creation", node="FillBackward3",
+    numpy=lambda x, value, *, size: np.broadcast_to(value, size),
+    infer=lambda self, value, *, size: TensorType(value.dtype, size),
+    lower=Decompose(lambda self, value, *, size: value.expand(size)),
+    samples=lambda rng: [((None, rng.standard_normal(())), {"size": (2, 3)})],
+    vjp=dict(self=lambda grad: grad.new_zeros(grad.shape), value=lambda grad: grad),
 )  # fmt: skip
 fill = define(
-    "fill", "self -> result", kind="creation",
+    "fill", "self -> result", kind="creation", node="FillBackward2",
     numpy=lambda x, *, value: np.full(x.shape, value, x.dtype), infer=lambda self, *, value: self,
     lower=Decompose(lambda self, *, value: full(
         size=tuple(self.shape), fill_value=value, dtype=self.dtype)),

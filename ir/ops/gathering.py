@@ -6,64 +6,58 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Template, define
-from ..types import TensorType, int64, normalize_dim
+from ..op import Decompose, Template, define
+from ..types import TensorType, broadcast_shapes, int64, normalize_dim
 from ..value import Value, public
-from .slices import slice_op
+from .accumulate import assign_at, combine_at, positions_along, reduce_at
+from .slices import slice_op, slice_scatter
 from .views import zeros
 
 
-def along(index: np.ndarray, dim: int) -> tuple[Any, ...]:
-    """The open grid of NumPy indices that `index` addresses along `dim`."""
-    grid = list(np.ogrid[tuple(slice(n) for n in index.shape)]) if index.ndim else []
-    if grid:
-        grid[dim] = index
-    return tuple(grid)
+def gather_samples(rng: np.random.Generator) -> list[Any]:
+    """A tensor and an index that is smaller in one dimension."""
+    x = rng.standard_normal((3, 4))
+    return [((x, rng.integers(0, 3, (2, 4))), {"dim": 0}),
+            ((x, rng.integers(0, 4, (3, 5))), {"dim": 1})]  # fmt: skip
+
+
+def scatter_samples(rng: np.random.Generator) -> list[Any]:
+    """A tensor, an index with repetitions and a source."""
+    x, src = rng.standard_normal((3, 4)), rng.standard_normal((3, 4))
+    return [((x, rng.permutation(3)[:2, None] + np.zeros((1, 4), np.int64), src[:2]), {"dim": 0}),
+            ((x, np.array([[0, 2], [3, 1]]), src), {"dim": 1})]  # fmt: skip
 
 
 def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> np.ndarray:
     if not x.ndim or not index.ndim:
         return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
-    return x[along(index, dim)]
+    if index.shape[:dim] + index.shape[dim + 1 :] == x.shape[:dim] + x.shape[dim + 1 :]:
+        return np.take_along_axis(x, index, dim)
+    grid = list(np.ogrid[tuple(slice(n) for n in index.shape)])
+    grid[dim] = index
+    return x[tuple(grid)]
 
 
 gather_op = define(
     "gather", "self index -> result", moves_data=True, numpy=_gather, lower=Template("gather"),
-    infer=lambda self, index, *, dim: TensorType(self.dtype, index.shape),
+    infer=lambda self, index, *, dim: TensorType(self.dtype, index.shape), samples=gather_samples,
     vjp=dict(self=lambda grad, self_type, index, dim: scatter_add_op(
-        zeros(self_type), index, grad, dim=dim)),
+        zeros(TensorType(grad.dtype, self_type.shape)), index, grad, dim=dim)),
 )  # fmt: skip
 
 
-def _scatter(combine: Any) -> Any:
-    def evaluate(x: Any, index: Any, src: Any, *, dim: int) -> Any:
-        result = np.array(x)
-        flat = result.reshape(1) if not result.ndim else result
-        index = index.reshape(1) if not index.ndim else index
-        src = src.reshape(1) if not src.ndim else src
-        part = src[tuple(slice(n) for n in index.shape)]
-        combine(flat, along(index, dim), part)
-        return result
-
-    return evaluate
-
-
-def _assign(target: np.ndarray, place: Any, values: np.ndarray) -> None:
-    target[place] = values
-
-
-def _window(grad: Any, index: Any, src_type: TensorType, dim: int) -> Any:
-    """The gradient of a scatter's source: gathered, and zero where `index` is smaller than it."""
-    part = gather_op(grad, index, dim=dim)
-    if tuple(part.shape) == src_type.shape:
-        return part
-    result = zeros(TensorType(part.dtype, src_type.shape))
-    return put_corner(result, part)
+def corner(value: Any, shape: tuple[int, ...]) -> Any:
+    """The part of `value` at the beginning of each dimension that has `shape`."""
+    for dim, n in enumerate(shape):
+        if value.shape[dim] != n:
+            value = slice_op(value, dim=dim, start=0, stop=n, step=1)
+    return value
 
 
 def put_corner(base: Any, part: Any) -> Any:
     """`part` written at the beginning of each dimension of `base`."""
-    from .views import slice_scatter
+    if tuple(base.shape) == tuple(part.shape):
+        return part
 
     def nested(outer: Any, dim: int) -> Any:
         if dim == outer.ndim:
@@ -75,18 +69,151 @@ def put_corner(base: Any, part: Any) -> Any:
     return nested(base, 0)
 
 
+def window(part: Any, src_type: TensorType) -> Any:
+    """The gradient of a source that is larger than its index: zero where nothing was read."""
+    if tuple(part.shape) == src_type.shape:
+        return part
+    return put_corner(zeros(TensorType(part.dtype, src_type.shape)), part)
+
+
+def _source_rule(grad: Any, index: Any, src_type: TensorType, dim: int) -> Any:
+    return window(gather_op(grad, index, dim=dim), src_type)
+
+
+def _corner_of(src: np.ndarray, index: np.ndarray) -> np.ndarray:
+    return src[tuple(slice(n) for n in index.shape)] if src.ndim else src
+
+
 scatter_op = define(
-    "scatter", "self index src -> result", moves_data=True, numpy=_scatter(_assign),
+    "scatter", "self index src -> result", moves_data=True,
+    numpy=lambda x, index, src, *, dim: assign_at(
+        x, positions_along(x.shape, index, dim), _corner_of(src, index)),
     infer=lambda self, index, src, *, dim: self, lower=Template("scatter"),
-    vjp=dict(self=lambda grad, index, dim: grad.scatter(dim, index, 0),
-             src=lambda grad, index, src_type, dim: _window(grad, index, src_type, dim)),
+    samples=scatter_samples,
+    vjp=dict(self=lambda grad, index, dim: scatter_value(grad, index, dim=dim, value=0),
+             src=lambda grad, index, src_type, dim: _source_rule(grad, index, src_type, dim)),
+)  # fmt: skip
+scatter_value = define(
+    "scatter_value", "self index -> result", node="ScatterBackward1",
+    numpy=lambda x, index, *, dim, value: assign_at(
+        x, positions_along(x.shape, index, dim), np.asarray(value).astype(x.dtype)),
+    infer=lambda self, index, **_: self,
+    lower=Decompose(lambda self, index, *, dim, value: scatter_op(
+        self, index, self.new_full(tuple(index.shape), value), dim=dim)),
+    samples=lambda rng: [(inputs[:2], {**attrs, "value": 2.5})
+                         for inputs, attrs in scatter_samples(rng)],
+    vjp=dict(self=lambda grad, index, dim: scatter_value(grad, index, dim=dim, value=0)),
 )  # fmt: skip
 scatter_add_op = define(
-    "scatter_add", "self index src -> result", numpy=_scatter(np.add.at),
+    "scatter_add", "self index src -> result",
+    numpy=lambda x, index, src, *, dim: combine_at(
+        np.add, x, positions_along(x.shape, index, dim), _corner_of(src, index)),
     infer=lambda self, index, src, *, dim: self, lower=Template("scatter"),
+    samples=scatter_samples,
     vjp=dict(self=lambda grad: grad,
-             src=lambda grad, index, src_type, dim: _window(grad, index, src_type, dim)),
+             src=lambda grad, index, src_type, dim: _source_rule(grad, index, src_type, dim)),
 )  # fmt: skip
+
+
+def _no_derivative(grad: Any) -> Any:
+    raise RuntimeError("derivative for aten::scatter with reduce= is not implemented; use "
+                       "scatter_reduce or scatter_add")  # fmt: skip
+
+
+scatter_combined = define(
+    "scatter_combined", "self index src -> result", node="NotImplemented",
+    numpy=lambda x, index, src, *, dim, reduce: reduce_at(
+        x, positions_along(x.shape, index, dim), _corner_of(src, index), reduce, True),
+    infer=lambda self, index, src, **_: self,
+    samples=lambda rng: [(inputs, {**attrs, "reduce": "prod"})
+                         for inputs, attrs in scatter_samples(rng)],
+    vjp=dict(self=_no_derivative, src=_no_derivative),
+)  # fmt: skip
+
+
+# --- scatter_reduce ------------------------------------------------------------------------------
+
+
+def _scatter_reduce(
+    x: Any, index: Any, src: Any, *, dim: int, reduce: str, include_self: bool = True
+) -> Any:
+    return reduce_at(x, positions_along(x.shape, index, dim), _corner_of(src, index), reduce,
+                     include_self)  # fmt: skip
+
+
+def _reduce_mean_rule(
+    grad: Any, index: Any, src: Any, dim: int, include_self: bool
+) -> tuple[Any, Any]:
+    count = grad.new_full(grad.shape, int(include_self))
+    count = scatter_add_op(count, index, src.new_full(index.shape, 1), dim=dim)
+    share = grad / count.masked_fill(count.eq(0), 1)
+    return share, gather_op(share, index, dim=dim)
+
+
+def _reduce_extremum_rule(
+    grad: Any, self: Any, index: Any, src: Any, result: Any, dim: int
+) -> tuple[Any, Any]:
+    """All elements that tie for the extremum share the gradient."""
+    self_hit = self.eq(result).to(grad.dtype)
+    src_hit = src.eq(gather_op(result, index, dim=dim)).to(grad.dtype)
+    share = grad / scatter_add_op(self_hit, index, src_hit, dim=dim)
+    return self_hit * share, src_hit * gather_op(share, index, dim=dim)
+
+
+def _reduce_prod_rule(
+    grad: Any, self: Any, index: Any, src: Any, result: Any, dim: int, include_self: bool
+) -> tuple[Any, Any]:
+    """The product of the others; where one factor alone is zero it is left out, not divided by."""
+    attrs = dict(dim=dim, reduce="prod", include_self=include_self)
+    nonzero_self = self.masked_fill(self.eq(0), 1)
+    grad_self = grad * scatter_reduce_op(nonzero_self, index, src, **attrs) / nonzero_self
+    zero = src.eq(0)
+    zeros_met = scatter_add_op(self.new_zeros(self.shape), index, zero.to(self.dtype), dim=dim)
+    only_zero = zero.logical_and(gather_op(zeros_met, index, dim=dim).eq(1))
+    without = scatter_reduce_op(self, index, src.masked_fill(only_zero, 1), **attrs)
+    by_quotient = gather_op(grad * result, index, dim=dim) / src.masked_fill(zero, 1)
+    return grad_self, gather_op(grad * without, index, dim=dim).where(only_zero, by_quotient)
+
+
+def reduce_rule(
+    grad: Any, self: Any, index: Any, src: Any, result: Any, dim: int, reduce: str,
+    include_self: bool,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Gradients of self and of the part of src that was read; shared with index_reduce."""
+    if reduce == "sum":
+        parts = grad, gather_op(grad, index, dim=dim)
+    elif reduce == "mean":
+        parts = _reduce_mean_rule(grad, index, src, dim, include_self)
+    elif reduce == "prod":
+        parts = _reduce_prod_rule(grad, self, index, src, result, dim, include_self)
+    else:
+        parts = _reduce_extremum_rule(grad, self, index, src, result, dim)
+    if not include_self:
+        parts = scatter_value(parts[0], index, dim=dim, value=0), parts[1]
+    return parts
+
+
+def _scatter_reduce_rule(
+    grad: Any, self: Any, index: Any, src: Any, result: Any, dim: int, reduce: str,
+    include_self: bool,
+) -> tuple[Any, Any]:  # fmt: skip
+    part = corner(src, tuple(index.shape))
+    grad_self, grad_part = reduce_rule(grad, self, index, part, result, dim, reduce, include_self)
+    return grad_self, window(grad_part, src.type_)
+
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+scatter_reduce_op = define(
+    "scatter_reduce", "self index src -> result", numpy=_scatter_reduce,
+    infer=lambda self, index, src, **_: self, vjp={("self", "src"): _scatter_reduce_rule},
+    samples=lambda rng: [
+        (inputs, {**attrs, "reduce": reduce, "include_self": include})
+        for inputs, attrs in scatter_samples(rng) for reduce in REDUCTIONS
+        for include in (True, False)],
+)  # fmt: skip
+
+
+# --- public functions ----------------------------------------------------------------------------
 
 
 def check_index(name: str, input: Any, dim: int, index: Any) -> tuple[int, Any]:
@@ -94,40 +221,52 @@ def check_index(name: str, input: Any, dim: int, index: Any) -> tuple[int, Any]:
     dim = normalize_dim(dim, input.ndim)
     if index.dtype.name not in ("int64", "int32"):
         raise RuntimeError(f"{name}(): Expected dtype int64 for index")
-    if max(1, index.ndim) != max(1, input.ndim):
+    if max(1, index.ndim) != max(1, input.ndim) and index.numel():
         raise RuntimeError(f"Index tensor must have the same number of dimensions as "
                            f"{'input' if name == 'gather' else 'self'} tensor")  # fmt: skip
+    check_range(index, dim, input.shape[dim] if input.ndim else 1)
+    return dim, index if index.dtype is int64 else index.to(int64)
+
+
+def check_range(index: Any, dim: int, size: int) -> None:
+    """RuntimeError for an eager index outside of [0, size)."""
     array = getattr(index, "_array", None)
-    size = input.shape[dim] if input.ndim else 1
     if array is not None and array.size:
         low, high = int(array.min()), int(array.max())
         if low < 0 or high >= size:
             bad = low if low < 0 else high
             raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
-    return dim, index if index.dtype is int64 else index.to(int64)
+
+
+def check_extent(input: Any, dim: int, index: Any) -> None:
+    for d in range(min(index.ndim, input.ndim)):
+        if d != dim and index.shape[d] > input.shape[d]:
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
+                f"larger than self {list(input.shape)} apart from dimension {dim}"
+            )
 
 
 @public("gather")
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """gather(input, dim, index)."""
     dim, index = check_index("gather", input, dim, index)
-    for d in range(index.ndim):
-        if d != dim and index.shape[d] > input.shape[d]:
-            raise RuntimeError(
-                f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
-                f"larger than self {list(input.shape)} apart from dimension {dim}"
-            )
+    check_extent(input, dim, index)
     return gather_op(input, index, dim=dim)
 
 
-def scatter_source(name: str, input: Any, index: Any, src: Any) -> Any:
-    if not isinstance(src, Value):
-        return input.new_full(tuple(index.shape), src)
+def scatter_source(name: str, input: Any, dim: int, index: Any, src: Any) -> Any:
+    """A scatter's source, checked against index and tensor."""
     if src.dtype is not input.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    if max(1, src.ndim) != max(1, index.ndim) and index.numel():
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     if any(a > b for a, b in zip(index.shape, src.shape)):
-        raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than src "
-                           f"{list(src.shape)}")  # fmt: skip
+        raise RuntimeError(
+            f"Expected index {list(index.shape)} to be no larger than self {list(input.shape)} "
+            f"apart from dimension {dim} and to be no larger size than src {list(src.shape)}"
+        )
+    check_extent(input, dim, index)
     return src
 
 
@@ -135,5 +274,66 @@ def scatter_source(name: str, input: Any, index: Any, src: Any) -> Any:
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """scatter_add(input, dim, index, src)."""
     dim, index = check_index("scatter", input, dim, index)
-    src = scatter_source("scatter", input, index, src)
+    src = scatter_source("scatter", input, dim, index, src)
+    if not index.numel():
+        return input.clone()
     return scatter_add_op(input, index, src, dim=dim)
+
+
+@public("scatter", inplace=True)
+def scatter(
+    input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
+) -> Any:
+    """scatter(input, dim, index, src, *, reduce=None); `src` may be a number."""
+    dim, index = check_index("scatter", input, dim, index)
+    src = value if src is None else src
+    if reduce not in (None, "add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if isinstance(src, Value):
+        src = scatter_source("scatter", input, dim, index, src)
+    if not index.numel():
+        return input.clone()
+    if reduce is not None:
+        if not isinstance(src, Value):
+            src = input.new_full(tuple(index.shape), src)
+        combine = {"add": "sum", "multiply": "prod"}[reduce]
+        return scatter_combined(input, index, src, dim=dim, reduce=combine)
+    if isinstance(src, Value):
+        return scatter_op(input, index, src, dim=dim)
+    return scatter_value(input, index, dim=dim, value=src)
+
+
+@public("scatter_reduce", inplace=True)
+def scatter_reduce(
+    input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """scatter_reduce(input, dim, index, src, reduce, *, include_self=True)."""
+    if reduce not in REDUCTIONS:
+        raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got "
+                           f"{reduce}")  # fmt: skip
+    dim, index = check_index("scatter", input, dim, index)
+    src = scatter_source("scatter", input, dim, index, src)
+    if not index.numel():
+        return input.clone()
+    return scatter_reduce_op(input, index, src, dim=dim, reduce=reduce, include_self=include_self)
+
+
+@public("take_along_dim")
+def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
+    """take_along_dim(input, indices, dim=None): gather, with broadcasting."""
+    if indices.dtype is not int64:
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{indices.dtype.name}")  # fmt: skip
+    if dim is None:
+        return gather(input.reshape(-1), 0, indices.reshape(-1))
+    if input.ndim != indices.ndim:
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number "
+                           f"of dimensions, but got {input.ndim} dimensions for input, and "
+                           f"{indices.ndim} dimensions for indices")  # fmt: skip
+    dim = normalize_dim(dim, input.ndim)
+    have, want = list(input.shape), list(indices.shape)
+    mine, asked = have[dim], want[dim]
+    have[dim] = want[dim] = 1
+    common = list(broadcast_shapes(tuple(have), tuple(want)))
+    spread = input.expand([*common[:dim], mine, *common[dim + 1 :]])
+    return gather(spread, dim, indices.expand([*common[:dim], asked, *common[dim + 1 :]]))

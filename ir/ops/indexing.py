@@ -1,4 +1,4 @@
-"""Indexing: `x[...]` in full, gather and scatter, index_select, nonzero.
+"""Indexing: `x[...]` in full, index_put, nonzero.
 
 Basic indices become views (`select`, `slice`, `unsqueeze`); the rest is one `index` op with tensors
 of indices, whose counterpart for writing and for gradients is `index_put`.
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..op import Template, define
-from ..types import TensorType, bool_, broadcast_shapes, int64, normalize_dim
+from ..types import TensorType, bool_, broadcast_shapes, int64
 from ..value import Value, public
+from .accumulate import combine_at, positions_of
 from .slices import select_op, slice_op
 from .views import unsqueeze_op, zeros
 
@@ -27,7 +28,16 @@ def _place(indices: Any, spec: tuple[bool, ...]) -> tuple[Any, ...]:
     return tuple(next(queue) if indexed else slice(None) for indexed in spec)
 
 
-def _index_infer(self: TensorType, *indices: TensorType, spec: tuple[bool, ...]) -> TensorType:
+def index_samples(rng: np.random.Generator) -> list[Any]:
+    """Indices without repetitions: adjacent, apart, broadcast."""
+    x = rng.standard_normal((3, 4, 2))
+    rows, columns = np.array([2, 0]), np.array([[1, 3], [0, 2], [2, 1]])
+    return [((x, rows), {"spec": (True,)}), ((x, columns), {"spec": (False, True)}),
+            ((x, rows, columns), {"spec": (True, True)}),
+            ((x, rows[:, None], np.array([1, 0])), {"spec": (True, False, True)})]  # fmt: skip
+
+
+def index_infer(self: TensorType, *indices: TensorType, spec: tuple[bool, ...]) -> TensorType:
     common = broadcast_shapes(*(i.shape for i in indices))
     places = [k for k, indexed in enumerate(spec) if indexed]
     rest = [n for k, n in enumerate(self.shape) if k >= len(spec) or not spec[k]]
@@ -37,24 +47,26 @@ def _index_infer(self: TensorType, *indices: TensorType, spec: tuple[bool, ...])
 
 
 index_op = define(
-    "index", "self *indices -> result", moves_data=True, infer=_index_infer,
+    "index", "self *indices -> result", moves_data=True, infer=index_infer,
     numpy=lambda x, *indices, spec: x[_place(indices, spec)],
-    lower=Template("gather"),
+    lower=Template("gather"), samples=index_samples,
     vjp=dict(self=lambda grad, self_type, indices, spec: index_put_op(
-        zeros(self_type), grad, *indices, spec=spec, accumulate=True)),
+        zeros(TensorType(grad.dtype, self_type.shape)), grad, *indices, spec=spec,
+        accumulate=True)),
 )  # fmt: skip
 
 
 def _index_put(x: Any, values: Any, *indices: Any, spec: Any, accumulate: bool = False) -> Any:
-    result = np.array(x)
-    place = _place(indices, spec)
     if not accumulate:
-        result[place] = values
-    elif x.dtype == np.bool_:
-        np.logical_or.at(result, place, values)
-    else:
-        np.add.at(result, place, values)
-    return result
+        result = np.array(x)
+        result[_place(indices, spec)] = values
+        return result
+    positions, common, lead = positions_of(x.shape, indices, spec)
+    shape = positions.shape
+    moved = (*shape[common : common + lead], *shape[:common], *shape[common + lead :])
+    spread = np.broadcast_to(values, moved)
+    order = [*range(lead, lead + common), *range(lead), *range(lead + common, spread.ndim)]
+    return combine_at(np.add, x, positions, spread.transpose(order))
 
 
 def _index_put_self(grad: Any, indices: Any, values_type: Any, spec: Any, accumulate: bool) -> Any:
@@ -66,6 +78,11 @@ def _index_put_self(grad: Any, indices: Any, values_type: Any, spec: Any, accumu
 index_put_op = define(
     "index_put", "self values *indices -> result", numpy=_index_put,
     infer=lambda self, values, *indices, **_: self, lower=Template("scatter"),
+    samples=lambda rng: [
+        ((x, rng.standard_normal(np.shape(x[_place(i, spec)])), *i),
+         {"spec": spec, "accumulate": accumulate})
+        for (x, *i), attrs in index_samples(rng) for spec in [attrs["spec"]]
+        for accumulate in (True, False)],
     vjp=dict(self=_index_put_self,
              values=lambda grad, indices, spec: index_op(grad, *indices, spec=spec)),
 )  # fmt: skip
@@ -107,7 +124,7 @@ def _consumed(item: Any) -> int:
 
 
 def _as_index(input: Any, item: Any) -> Any:
-    """Lists and arrays become index Values; 0-d integer Values become ints where their value is known."""
+    """Lists and arrays become index Values; what has `__index__` becomes an int."""
     if item is None or item is Ellipsis or isinstance(item, slice | bool):
         return item
     if isinstance(item, Value):
@@ -220,8 +237,8 @@ def _check_mask(value: Any, mask: Any, dim: int) -> None:
     for k, n in enumerate(mask.shape):
         if n != value.shape[dim + k]:
             raise IndexError(
-                f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape of "
-                f"the indexed tensor {list(value.shape)} at index {dim + k}"
+                f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape "
+                f"of the indexed tensor {list(value.shape)} at index {dim + k}"
             )
 
 
@@ -260,7 +277,7 @@ def setitem(input: Any, item: Any, value: Any) -> None:
         _write_view(input, viewed, value)
         return
     found, spec = expand_masks(viewed, indices)
-    shape = _index_infer(viewed.type_, *[i.type_ for i in found], spec=spec).shape
+    shape = index_infer(viewed.type_, *[i.type_ for i in found], spec=spec).shape
     value = _fit_value(value, shape, viewed.dtype)
     viewed.index_put_whole_(value, tuple(found), spec)
 
@@ -271,7 +288,10 @@ def _write_view(input: Any, viewed: Any, value: Any) -> None:
         lead = len(value.shape) - len(shape)
         if lead > 0 and all(n == 1 for n in value.shape[:lead]):
             value = value.reshape(tuple(value.shape)[lead:])
-    viewed.copy_(value)
+    if value.ndim:
+        viewed.copy_(value)
+    else:
+        viewed.fill_(value)
 
 
 def _fit_value(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -311,7 +331,7 @@ def index_put_whole(
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """index_put(input, indices, values, accumulate=False)."""
     found, spec = expand_masks(input, list(indices))
-    shape = _index_infer(input.type_, *[i.type_ for i in found], spec=spec).shape
+    shape = index_infer(input.type_, *[i.type_ for i in found], spec=spec).shape
     value = _fit_value(values, shape, input.dtype)
     return index_put_op(input, value, *found, spec=spec, accumulate=accumulate)
 
@@ -331,29 +351,3 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     if not input.ndim:
         return nonzero(input.unsqueeze(0), as_tuple=True)
     return nonzero_op(input).unbind(1)
-
-
-@public("index_select")
-def index_select(input: Any, dim: int, index: Any) -> Any:
-    """index_select(input, dim, index)."""
-    dim = normalize_dim(dim, input.ndim)
-    if index.ndim > 1:
-        raise IndexError("index_select(): Index is supposed to be a vector")
-    if index.dtype.name not in ("int64", "int32"):
-        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
-    if not input.ndim:
-        return input.clone()
-    array = getattr(index, "_array", None)
-    if array is not None and array.size and (array.min() < 0 or array.max() >= input.shape[dim]):
-        raise IndexError("index out of range in self")
-    spec = (False,) * dim + (True,)
-    return index_select_op(input, index.reshape(-1).to(int64), spec=spec)
-
-
-index_select_op = define(
-    "index_select", "self index -> result", moves_data=True, lower=Template("gather"),
-    infer=lambda self, index, *, spec: _index_infer(self, index, spec=spec),
-    numpy=lambda x, index, *, spec: np.take(x, index, axis=len(spec) - 1),
-    vjp=dict(self=lambda grad, self_type, index, spec: index_put_op(
-        zeros(self_type), grad, index, spec=spec, accumulate=True)),
-)  # fmt: skip

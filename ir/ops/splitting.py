@@ -91,8 +91,10 @@ def split(input: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
         parts = [min(parts, size - k * parts) for k in range(count)] if parts else [0]
     parts = tuple(int(n) for n in parts)
     if sum(parts) != size or any(n < 0 for n in parts):
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size} (input "
-                           f"tensor's size at dimension {dim}), but got split_sizes={list(parts)}")  # fmt: skip
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size "
+            f"at dimension {dim}), but got split_sizes={list(parts)}"
+        )
     return split_op(input, sizes=parts, dim=dim)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import TensorType, normalize_dim
+from ..types import DType, TensorType, normalize_dim
 from ..value import public
 from .kinds import view
 
@@ -99,9 +99,8 @@ reshape_copy = define(
 @public("view", spaces="")
 def view_(input: Any, *shape: Any, dtype: Any = None) -> Any:
     """view(*shape) or view(dtype): the same memory in another shape or element type."""
-    if dtype is None and len(shape) == 1 and not isinstance(shape[0], int | tuple | list):
-        if hasattr(shape[0], "itemsize") and hasattr(shape[0], "category"):
-            dtype = shape[0]
+    if dtype is None and len(shape) == 1 and isinstance(shape[0], DType):
+        dtype = shape[0]
     if dtype is not None:
         return input.view_dtype(dtype)
     return view_op(input, size=view_shape(sizes(shape), tuple(input.shape)))

@@ -115,7 +115,7 @@ def simplify_cast(node: Node, operands: list[Any], producers: dict[Var, Node]) -
 
 
 def simplify_same(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
-    """clone(x) == x in a functional graph: nothing is ever written"""
+    """clone(x) == x: nothing is written in a graph, and it is differentiated before passes run"""
     return operands[0]
 
 
@@ -167,7 +167,7 @@ RULES = {
     "neg": simplify_neg,
     "cast": simplify_cast,
     "clone": simplify_same,
-    "copy": simplify_same,
+    "stop_gradient": simplify_same,
     "view": simplify_view,
     "expand": simplify_expand,
     "permute": simplify_permute,
