@@ -7,6 +7,7 @@ from pathlib import Path as _Path
 
 from . import tracer
 from .ir import types as _types
+from .ir.types import DType as dtype
 from .ir.types import (
     bfloat16,
     complex64,
@@ -23,7 +24,6 @@ from .ir.types import (
     uint32,
     uint64,
 )
-from .ir.types import DType as dtype
 from .ir.value import namespace as _namespace
 from .tracer import tape as _tape
 from .tracer.creation import (
@@ -85,15 +85,13 @@ set_default_dtype = _types.set_default_dtype
 globals().update(_namespace("torch"))
 
 from . import autograd, special  # noqa: E402
-
-
 from .compile import compile, is_compiling  # noqa: E402
 
 
 def backend_available():
     """Can graphs be compiled to native code here?"""
     try:
-        from . import backend  # noqa: F401
+        from . import backend
     except ImportError:
         return False
     return True

@@ -1,7 +1,7 @@
 """The interpreter stack: who runs an op that is called now.
 
-Every op call ends in `state.top(op, inputs, attrs)`. At the bottom lies eager execution (installed by
-the tracer); recording, IR building and batching push themselves on top for a while. The stack is
+Every op call ends in `state.top(op, inputs, attrs)`. At the bottom lies eager execution (installed
+by the tracer); recording, IR building and batching push themselves on top for a while. The stack is
 thread-local, so a recording in one thread never sees the ops of another.
 """
 
@@ -33,6 +33,22 @@ class _State(threading.local):
 state = _State()
 
 
+class Epoch:
+    """Counts changes of Python state that compiled traces rely on: `module.training`, plain module
+    attributes, `requires_grad` flags. While it stands still, guards need not look at any of them."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def advance(self) -> None:
+        self.value += 1
+
+
+epoch = Epoch()
+
+
 def install_bottom(interpreter: Interpreter) -> None:
     """Makes `interpreter` the one that runs ops when nothing else is on the stack."""
     _State.bottom = staticmethod(interpreter)
@@ -48,3 +64,11 @@ def interpreting(interpreter: Interpreter) -> Iterator[Interpreter]:
         yield interpreter
     finally:
         state.top = previous
+
+
+def notify(event: str, *facts: Any) -> None:
+    """Tells the interpreter on top of the stack something that is not an op, if it listens."""
+    if state.top is not state.bottom:
+        watcher = getattr(state.top, event, None)
+        if watcher is not None:
+            watcher(*facts)

@@ -42,11 +42,17 @@ class NodeFrame(Frame):
         return len(self.node.inputs)
 
 
-def joint(graph: Graph, wanted: Sequence[int] | None = None, name: str = "") -> Graph:
+def joint(
+    graph: Graph,
+    wanted: Sequence[int] | None = None,
+    results: Sequence[int] | None = None,
+    name: str = "",
+) -> Graph:
     """Results and gradients in one graph.
 
     Inputs: those of `graph`, then a `gradient` for each differentiable result. Outputs: those of
     `graph`, then a `grad` of each input in `wanted` (default: all differentiable arguments).
+    `results` numbers the results that get a gradient (default: all differentiable ones).
     """
     if wanted is None:
         wanted = [k for k, i in enumerate(graph.inputs)
@@ -57,8 +63,10 @@ def joint(graph: Graph, wanted: Sequence[int] | None = None, name: str = "") -> 
     builder.outputs = list(graph.outputs)
     grads: dict[Var, Any] = {}
     with builder.building():
-        for output in graph.outputs:
-            if output.kind == RESULT and output.var.dtype.is_differentiable:
+        candidates = [o for o in graph.outputs if o.kind == RESULT]
+        for number, output in enumerate(candidates):
+            chosen = results is None or number in results
+            if chosen and output.var.dtype.is_differentiable:
                 seed = builder.input(output.var.type, GRADIENT, "")
                 add_gradient(grads, output.var, seed)
         targets = [graph.inputs[k].var for k in wanted]
@@ -111,7 +119,9 @@ def zeros(type_: TensorType) -> Any:
     return TABLE["full"](size=type_.shape, fill_value=0, dtype=type_.dtype)
 
 
-def grad(graph: Graph, wanted: Sequence[int] | None = None) -> Graph:
+def grad(
+    graph: Graph, wanted: Sequence[int] | None = None, results: Sequence[int] | None = None
+) -> Graph:
     """The gradient graph: (inputs, gradients of results) -> gradients of inputs, as results.
 
     It is a graph like any other, so applying `grad` again gives higher orders.
@@ -119,7 +129,7 @@ def grad(graph: Graph, wanted: Sequence[int] | None = None) -> Graph:
     from .graph import Input, Output
     from .passes import dead_code
 
-    both = joint(graph, wanted, f"{graph.name}_grad")
+    both = joint(graph, wanted, results, f"{graph.name}_grad")
     inputs = tuple(Input(i.var, ARGUMENT if i.kind == GRADIENT else i.kind, i.name)
                    for i in both.inputs)  # fmt: skip
     outputs = tuple(Output(o.var, RESULT) for o in both.outputs if o.kind == GRAD_OF)

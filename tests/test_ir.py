@@ -56,7 +56,7 @@ def test_third_order_by_applying_grad_again():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("graph @g(%0: f32[2]) {\n  %1: f32[2] = nosuch %0\n  return %1\n}", "line 2, column 17"),
+        ("graph @g(%0: f32[2]) {\n  %1: f32[2] = nosuch %0\n  return %1\n}", "line 2, column 16"),
         ("graph @g(%0: f32[2]) {\n  %1: f32[2] = neg %9\n  return %1\n}", "used before"),
         ("graph @g(%0: q7[2]) {\n return %0\n}", "unknown dtype"),
         ("graph @g(%0: f32[2]) {\n  return %0", "expected '}'"),

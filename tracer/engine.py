@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.bind import state
+from ..ir.bind import notify, state
 from ..ir.op import TABLE
 from ..ir.types import FLOAT
 from .eager import history
@@ -306,10 +306,13 @@ def store_retained(tensor: Tensor, grad: Any) -> None:
 
 def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool, exclusive: bool) -> None:
     """Adds `grad` to the leaf's `.grad`: taken as it is, copied, in place, or out of place."""
+    notify("grad_read", leaf)
     if leaf._grad is None:
         leaf._grad = grad if create_graph or exclusive else grad.detach().clone()
+        notify("grad_set", leaf)
     elif create_graph:
         leaf._grad = leaf._grad + grad
+        notify("grad_set", leaf)
     else:
         leaf._grad.add_(grad)
 
@@ -443,6 +446,7 @@ def backward(
         run.captures.setdefault(edge[0], {}).setdefault(edge[1], []).append(position)
         run.needed = {}
     start(run, root_edges(outputs), grads)
+    notify("backward_ran", outputs, run.retain_graph)
     for position, tensor in enumerate(as_tuple(inputs)):
         if tensor._node is not None and run.captured.get(position) is not None:
             tensor._grad = (run.captured[position] if tensor._grad is None
@@ -490,6 +494,7 @@ def grad(
                                + cut_hint(tensor))  # fmt: skip
         run.captures.setdefault(edge[0], {}).setdefault(edge[1], []).append(position)
     start(run, root_edges(outputs), grads)
+    notify("backward_ran", outputs, run.retain_graph)
     results = tuple(run.captured.get(position) for position in range(len(inputs)))
     if not allow_unused and any(r is None for r in results):
         raise RuntimeError(

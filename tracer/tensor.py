@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.bind import state
+from ..ir.bind import epoch, notify, state
 from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16
 from ..ir.value import Value
 from .hooks import RemovableHandle
@@ -215,6 +215,7 @@ class Tensor(Value, metaclass=_TensorMeta):
                 "allowed."
             )
         self._requires_grad = bool(wanted)
+        epoch.advance()
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Sets `requires_grad` and returns the tensor."""
@@ -245,6 +246,7 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     @property
     def grad(self) -> Tensor | None:
+        notify("grad_read", self)
         if self._grad is None and self._node is not None and not self.retains_grad:
             import warnings
 
@@ -263,10 +265,12 @@ class Tensor(Value, metaclass=_TensorMeta):
         if new is not None:
             check_grad(self, new)
         self._grad = new
+        notify("grad_set", self)
 
     @grad.deleter
     def grad(self) -> None:
         self._grad = None
+        notify("grad_set", self)
 
     @property
     def retains_grad(self) -> bool:

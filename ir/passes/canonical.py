@@ -55,8 +55,7 @@ def reduction(node: Node, operands: list[Any]) -> Any:
     (var,) = node.outputs
     attrs = {**dict(node.attrs), "keepdim": True}
     attrs.pop("whole", None)
-    dim = attrs["dim"]
-    if not isinstance(dim, tuple):
+    if not isinstance(attrs.get("dim"), tuple):
         return None
     kept = node.op(operands[0], **attrs)
     if math.prod(var.shape) != math.prod(kept.shape):

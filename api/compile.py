@@ -1,0 +1,251 @@
+"""`compile(fn)`: the first call records, later calls replay native code.
+
+What can't be compiled runs eagerly, and `explain()` says which line is why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+import warnings
+from typing import Any
+
+from .guards import PLAIN
+from .ir.bind import state
+from .ir.types import default_dtype
+from .pytree import flatten, unflatten
+from .trace import MISS, Recording, Trace
+from .tracer.random import default_generator
+from .tracer.recorder import Recorder, Refused
+from .tracer.tensor import Tensor
+
+MAX_TRACES = 64
+MAX_WARMUPS = 3
+
+
+class CompiledFunction:
+    """A function that is recorded, compiled and replayed; see `compile`."""
+
+    def __init__(self, function: Any, options: dict[str, Any]):
+        self.function = function
+        self.options = options
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.traces: dict[Any, list[Trace]] = {}
+        self.refusals: dict[Any, str] = {}
+        self.warmups: dict[Any, int] = {}
+        self.events: list[str] = []
+        self.eager_calls = 0
+        self.lock = threading.RLock()
+        self.keep: list[Any] = []  # objects whose identity is part of a key
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if state.top is not state.bottom:  # inside another recording or transform: inline
+            return self.function(*args, **kwargs)
+        leaves: list[Any] = []
+        structure = flatten((args, kwargs), leaves)
+        key = (structure, *map(leaf_key, leaves), state.grad_enabled, state.inference,
+               default_dtype())  # fmt: skip
+        try:
+            found = self.traces.get(key)
+        except TypeError:  # an argument can't be part of a key
+            return self.run_eagerly(args, kwargs)
+        if found is not None:
+            for trace in found:
+                if trace.applies(leaves) is None:
+                    result = self.replay(trace, leaves)
+                    if result is not MISS:
+                        return result
+        if key in self.refusals:
+            return self.run_eagerly(args, kwargs)
+        return self.record(key, structure, leaves)
+
+    def replay(self, trace: Trace, leaves: list[Any]) -> Any:
+        """Replays; when the path is unknown, random draws made on the way are taken back."""
+        if not trace.restarts:
+            return trace.replay(leaves)
+        before = default_generator.get_state()
+        result = trace.replay(leaves)
+        if result is MISS:
+            default_generator.set_state(before)
+        return result
+
+    def run_eagerly(self, args: Any, kwargs: Any) -> Any:
+        self.eager_calls += 1
+        return self.function(*args, **kwargs)
+
+    # --- recording ---
+
+    def record(self, key: Any, structure: Any, leaves: list[Any]) -> Any:
+        args, kwargs = unflatten(structure, iter(leaves))
+        with self.lock:
+            if key in self.refusals:
+                return self.run_eagerly(args, kwargs)
+            if len(self.traces.get(key, ())) >= MAX_TRACES:
+                self.refusals[key] = f"more than {MAX_TRACES} traces for one kind of call"
+                return self.run_eagerly(args, kwargs)
+            self.keep.extend(x for x in leaves if not isinstance(x, (Tensor, *PLAIN)))
+            return self.record_call(key, args, kwargs, leaves)
+
+    def record_call(self, key: Any, args: Any, kwargs: Any, leaves: list[Any]) -> Any:
+        try:
+            recording = Recording(self.function, args, kwargs, leaves, self.name)
+        except Refused as refused:
+            # nothing was changed by the recorder, but the body may have begun to write: the
+            # reasons that stop a recording in the middle are found before any write
+            self.refusals[key] = str(refused)
+            return self.run_eagerly(args, kwargs)
+        output = recording.output
+        if self.finish(key, recording, leaves):
+            return output
+        reason = recording.problems[0] if recording.problems else "unknown reason"
+        if "kept in Python state" in reason:
+            self.warmups[key] = self.warmups.get(key, 0) + 1
+            if self.warmups[key] < MAX_WARMUPS:
+                self.events.append(f"warm-up: {reason}")
+                return output
+        self.refusals[key] = reason
+        return output
+
+    def finish(self, key: Any, recording: Recording, leaves: list[Any]) -> bool:
+        """Builds and compiles; an internal fault falls back to eager with one warning."""
+        try:
+            if not recording.finish():
+                return False
+            trace = self.place_path(key, recording)
+            trace.prepare()
+            return True
+        except Exception as error:
+            if os.environ.get("WENGERT_STRICT") == "1":
+                raise
+            warnings.warn(
+                f"W001: wengert could not compile {self.name} ({type(error).__name__}: {error}); "
+                "it runs eagerly. Set WENGERT_STRICT=1 to see the full error.",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+            recording.problems.append(f"internal fault: {type(error).__name__}: {error}")
+            self.traces.pop(key, None)
+            return False
+
+    def place_path(self, key: Any, recording: Recording) -> Trace:
+        """A new path joins the trace whose guards hold now, or starts one."""
+        for trace in self.traces.get(key, ()):
+            if trace.accepts(recording):
+                trace.insert(recording)
+                return trace
+        trace = Trace(recording)
+        self.traces.setdefault(key, []).append(trace)
+        return trace
+
+    # --- looking at it ---
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages `dump` knows."""
+        return ("trace", "forward", "backward", "kernels", "llvm", "llvm-opt", "asm")
+
+    def latest(self) -> Trace:
+        found = [t for traces in self.traces.values() for t in traces]
+        if not found:
+            why = next(iter(self.refusals.values()), "call it first")
+            raise RuntimeError(f"{self.name} has no compiled trace: {why}")
+        return found[-1]
+
+    def dump(self, stage: str = "trace") -> str:
+        """The text of a stage of the newest trace."""
+        if stage not in self.stages:
+            raise ValueError(f"unknown stage {stage!r}; stages: {', '.join(self.stages)}")
+        trace = self.latest()
+        if stage == "trace":
+            return trace.graphs[-1].print()
+        return "\n".join(s.function.text(stage, s.wanted(trace.history)) for s in trace.segments())
+
+    def graph(self, stage: str = "trace") -> Any:
+        """The graph of a stage: trace, forward or backward."""
+        trace = self.latest()
+        if stage == "trace":
+            return trace.graphs[-1]
+        segment = trace.segments()[-1]
+        return segment.function.stage_graph(stage, segment.wanted(trace.history))
+
+    def explain(self) -> str:
+        """What was compiled, what runs eagerly and which line is why."""
+        lines = [f"{self.name}:"]
+        for traces in self.traces.values():
+            for trace in traces:
+                lines += trace.describe()
+        for reason in dict.fromkeys(self.refusals.values()):
+            lines.append(f"  {self.name} ran eagerly: {reason}")
+        lines += [f"  {event}" for event in self.events if event.startswith("warm-up")]
+        if len(lines) == 1:
+            lines.append("  not called yet")
+        return "\n".join(lines)
+
+    def cache_clear(self) -> None:
+        """Forgets all traces."""
+        with self.lock:
+            self.traces.clear()
+            self.refusals.clear()
+            self.warmups.clear()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        bound = instance.__dict__.get(f"_compiled_{self.name}")
+        if bound is None:
+            bound = CompiledFunction(self.function.__get__(instance, owner), self.options)
+            with contextlib.suppress(AttributeError):  # an object with slots: bind at each access
+                object.__setattr__(instance, f"_compiled_{self.name}", bound)
+        return bound
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.name}>"
+
+
+def leaf_key(leaf: Any) -> Any:
+    """What of an argument selects a trace."""
+    if isinstance(leaf, Tensor):
+        return (leaf.dtype, leaf._array.shape, leaf._requires_grad, leaf._array.flags.c_contiguous)
+    if isinstance(leaf, PLAIN):
+        return (type(leaf), leaf)
+    return ("object", id(leaf))
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: Any = None,
+    backend: Any = "wengert",
+    mode: Any = None,
+    options: Any = None,
+    disable: bool = False,
+    numerics: str = "default",
+    threads: int | None = None,
+) -> Any:
+    """Compiles a function or module; also a decorator, with or without arguments."""
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+            options=options, disable=disable, numerics=numerics, threads=threads,
+        )  # fmt: skip
+    if not callable(model):
+        raise RuntimeError(f"torch.compile() expects a callable, got {type(model).__name__}")
+    if disable:
+        return model
+    settings = {"dynamic": dynamic, "numerics": numerics, "threads": threads,
+                "fullgraph": fullgraph}  # fmt: skip
+    if isinstance(model, CompiledFunction):
+        return model
+    if hasattr(model, "_parameters") and hasattr(model, "_modules"):
+        from .compiled_module import CompiledModule
+
+        return CompiledModule(model, settings)
+    return CompiledFunction(model, settings)
+
+
+def is_compiling() -> bool:
+    return isinstance(state.top, Recorder)

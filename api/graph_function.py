@@ -1,0 +1,234 @@
+"""A graph as a function of tensors: compiled forward, compiled backward, any order.
+
+`GraphFunction` is what `compile(fn)` replays and what `Graph.compile()` returns. Its results carry
+`CompiledFunctionBackward`; with create_graph, backward is itself a GraphFunction of the same inputs,
+so higher orders need no further code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .executor import Executor
+from .ir import reverse
+from .ir.bind import state
+from .ir.graph import RESULT, SAVED, WRITE, Graph
+from .ir.op import TABLE
+from .ir.partition import Partition, partition
+from .ir.passes import Step, dead_code, optimise
+from .tracer.eager import history
+from .tracer.inplace import bump
+from .tracer.tape import FREED, Node, describe_place, next_sequence, user_place
+from .tracer.tensor import Tensor
+
+
+class GraphFunction:
+    """Runs a recorded graph on tensors; compiles each needed form once, when first used."""
+
+    def __init__(self, graph: Graph, name: str = "", needs: list[int] | None = None):
+        self.trace = graph
+        self.name = name or graph.name
+        self.result_count = sum(o.kind == RESULT for o in graph.outputs)
+        self.passes: dict[str, list[Step]] = {}
+        self._plain: Any = None
+        self._split: dict[tuple[int, ...], Any] = {}
+        self._grads: dict[tuple[int, ...], GraphFunction] = {}
+        results = [o for o in graph.outputs if o.kind == RESULT]
+        self.differentiable = [
+            k for k, o in enumerate(results)
+            if o.var.dtype.is_differentiable and (needs is None or k in needs)
+        ]  # fmt: skip
+
+    # --- compiled forms ---
+
+    def plain(self) -> Executor:
+        """The forward pass when no gradient will be asked for."""
+        if self._plain is None:
+            self._plain = Executor(self._optimised("forward", self.trace))
+        return self._plain
+
+    def split(self, wanted: tuple[int, ...]) -> Any:
+        """Forward that saves, and backward for the inputs in `wanted`."""
+        found = self._split.get(wanted)
+        if found is None:
+            joint = self._optimised("joint", reverse.joint(self.trace, wanted, self.differentiable))
+            parts = partition(joint)
+            forward = Executor(parts.forward)
+            backward = Executor(dead_code.run(parts.backward))
+            found = self._split[wanted] = (parts, forward, backward)
+        return found
+
+    def gradient(self, wanted: tuple[int, ...]) -> GraphFunction:
+        """(inputs, gradients of results) -> gradients of `wanted`, as a GraphFunction."""
+        found = self._grads.get(wanted)
+        if found is None:
+            graph = reverse.grad(without_writes(self.trace), wanted, self.differentiable)
+            found = self._grads[wanted] = GraphFunction(graph, f"{self.name}_grad")
+        return found
+
+    def _optimised(self, stage: str, graph: Graph) -> Graph:
+        steps: list[Step] = []
+        self.passes[stage] = steps
+        return optimise(graph, steps)
+
+    def prepare(self, wanted: tuple[int, ...]) -> None:
+        """Compiles what the next call will need."""
+        if wanted and self.differentiable:
+            self.split(wanted)
+        else:
+            self.plain()
+
+    def stage_graph(self, stage: str, wanted: tuple[int, ...]) -> Graph:
+        """The optimised forward or backward graph."""
+        if stage == "forward":
+            return self.split(wanted)[1].graph if wanted else self.plain().graph
+        if stage != "backward":
+            raise ValueError(f"stage {stage!r} has no graph")
+        if not wanted:
+            raise RuntimeError(f"{self.name} has no backward: nothing it was called with requires "
+                               "grad, or backward runs inside")  # fmt: skip
+        return self.split(wanted)[2].graph
+
+    def text(self, stage: str, wanted: tuple[int, ...]) -> str:
+        """The text of a stage after recording."""
+        if stage in ("forward", "backward"):
+            return self.stage_graph(stage, wanted).print()
+        executors = self.split(wanted)[1:] if wanted else (self.plain(),)
+        return "\n".join(executor.text(stage) for executor in executors)
+
+    # --- running ---
+
+    def __call__(self, *tensors: Any) -> Any:
+        """Runs on tensors (or arrays); one result as it is, several as a tuple."""
+        inputs = [t if isinstance(t, Tensor) else as_input(t) for t in tensors]
+        if len(inputs) != len(self.trace.inputs):
+            raise TypeError(
+                f"@{self.name} takes {len(self.trace.inputs)} inputs, got {len(inputs)}"
+            )
+        results = self.run(inputs)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, inputs: list[Tensor]) -> list[Tensor]:
+        """The results for `inputs`; write-backs are done in the inputs' own memory."""
+        return self.run_for(inputs, state.grad_enabled)
+
+    def run_for(self, inputs: list[Tensor], history: bool) -> list[Tensor]:
+        """With history where the caller wants one and an input requires grad."""
+        if history and self.differentiable:
+            wanted = tuple([k for k, t in enumerate(inputs) if t._requires_grad])
+            if wanted:
+                return self.run_recorded(inputs, wanted)
+        return self.run_plain(inputs)
+
+    def run_plain(self, inputs: list[Tensor]) -> list[Tensor]:
+        """Without history for the results."""
+        executor = self.plain()
+        arrays = executor([t._array for t in inputs])
+        return self.finish(executor.graph, inputs, arrays)
+
+    def run_recorded(self, inputs: list[Tensor], wanted: tuple[int, ...]) -> list[Tensor]:
+        parts, forward, backward = self.split(wanted)
+        arrays = forward([t._array for t in inputs])
+        saved = [a for a, o in zip(arrays, parts.forward.outputs) if o.kind == SAVED]
+        results = self.finish(parts.forward, inputs, arrays)
+        node = CompiledFunctionBackward(self, parts, backward, inputs, wanted, saved, results)
+        for number, position in enumerate(self.differentiable):
+            tensor = results[position]
+            tensor._node, tensor._nr, tensor._requires_grad = node, number, True
+        return results
+
+    def finish(self, graph: Graph, inputs: list[Tensor], arrays: Any) -> list[Tensor]:
+        """Wraps results; counts the writes."""
+        results = []
+        for array, output in zip(arrays, graph.outputs):
+            if output.kind == RESULT:
+                results.append(Tensor._wrap(array, output.var.dtype))
+            elif output.kind == WRITE:
+                target = inputs[output.target]
+                if array is not target._array:
+                    np.copyto(target._array, array)
+                bump(target.storage_)
+        return results
+
+
+def as_input(value: Any) -> Tensor:
+    from .tracer.creation import as_tensor
+
+    return as_tensor(value)
+
+
+def without_writes(graph: Graph) -> Graph:
+    outputs = tuple(o for o in graph.outputs if o.kind == RESULT)
+    return graph.replace(outputs=outputs)
+
+
+class CompiledFunctionBackward(Node):
+    """The node of a compiled function's results."""
+
+    __module__ = "builtins"
+
+    def __init__(
+        self,
+        function: GraphFunction,
+        parts: Partition,
+        backward: Executor,
+        inputs: list[Tensor],
+        wanted: tuple[int, ...],
+        saved: list[Any],
+        results: list[Tensor],
+    ):
+        self.function, self.parts, self.backward = function, parts, backward
+        self.wanted, self.saved = wanted, saved
+        self.inputs: Any = [(t, t.storage_.version) for t in inputs]
+        self.edges = tuple(history(inputs[k]) for k in wanted)
+        self.out_types = tuple(results[k].type_ for k in function.differentiable)
+        self.sequence, self.place = next_sequence(), user_place()
+        self.extra = self.in_hooks = self.out_hooks = None
+
+    def apply(self, grads: list[Any]) -> list[Any]:
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        filled = [
+            TABLE["full"](size=t.shape, fill_value=0, dtype=t.dtype) if g is None else g
+            for g, t in zip([*grads, *[None] * len(self.out_types)], self.out_types)
+        ]
+        if state.grad_enabled:
+            return self.differentiable_apply(filled)
+        kept = [self.input_array(k) for k in self.parts.saved_inputs]
+        arrays = self.backward([*self.saved, *kept, *(g._array for g in filled)])
+        return [Tensor._wrap(a, o.var.dtype)
+                for a, o in zip(arrays, self.backward.graph.outputs)]  # fmt: skip
+
+    def differentiable_apply(self, grads: list[Any]) -> list[Any]:
+        """create_graph: backward as a compiled function of the same inputs."""
+        inputs = [self.checked(k) for k in range(len(self.inputs))]
+        return self.function.gradient(self.wanted).run([*inputs, *grads])
+
+    def checked(self, position: int) -> Tensor:
+        tensor, version = self.inputs[position]
+        if tensor.storage_.version != version:
+            from .tracer.inplace import last_write
+
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an "
+                f"inplace operation: input {position} of compiled {self.function.name}, called at "
+                f"{describe_place(self.place)}, is at version {tensor.storage_.version}; expected "
+                f"version {version} instead. It was changed at {last_write(tensor.storage_)}. Hint: "
+                "clone() the value before changing it."
+            )
+        return tensor
+
+    def input_array(self, position: int) -> np.ndarray:
+        return self.checked(position)._array
+
+    def release(self) -> None:
+        self.saved = self.inputs = None
+
+
+def compile_graph_text(graph: Graph) -> GraphFunction:
+    """`Graph.compile()`."""
+    from .ir.verify import verify
+
+    return GraphFunction(verify(graph))

@@ -1,0 +1,171 @@
+"""Segments of a trace: the code between two branches on values.
+
+Note [Keys]
+    Values are named by where they come from: ("in", k) is the k-th tensor the recorder met, and
+    ("node", i, j) output j of node i. Paths that take the same outcomes record the same nodes, so
+    the keys of a shared prefix agree between paths.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .graph_function import GraphFunction
+from .ir.graph import CAPTURED, RESULT, WRITE, Graph, Input, Output, Var
+from .pytree import unflatten
+
+
+class Segment:
+    """A compiled piece of a path: inputs by key, outputs by key, what comes next."""
+
+    def __init__(self, nodes: tuple[Any, ...], facts: Facts, first: int, last: int):
+        self.nodes, self.facts = nodes, facts
+        self.first, self.last = first, last
+        self.condition: Any = None
+        self.children: dict[bool, Segment] = {}
+        self.end: End | None = None
+        self.place: Any = None
+        self.keys_in: list[Any] = []
+        self.keys_out: list[Any] = []
+        self.function: Any = None
+
+    def build(self, keys_out: list[Any]) -> None:
+        """(Re)builds the graph function for a set of outputs."""
+        facts = self.facts
+        outputs = [Output(facts.vars[k]) for k in keys_out]
+        if self.end is not None:
+            outputs = list(facts.graph.outputs)
+        used = {v for n in self.nodes for v in n.present()} | {o.var for o in outputs}
+        made = {v for n in self.nodes for v in n.outputs}
+        targets = [facts.graph.inputs[o.target].var for o in outputs if o.kind == WRITE]
+        needed = [v for v in facts.order if (v in used and v not in made) or v in targets]
+        places = {v: k for k, v in enumerate(needed)}
+        outputs = [
+            Output(o.var, o.kind, places[facts.graph.inputs[o.target].var])
+            if o.kind == WRITE
+            else o
+            for o in outputs
+        ]
+        inputs = tuple(facts.inputs.get(v) or Input(v, CAPTURED) for v in needed)
+        graph = Graph(facts.graph.name, inputs, self.nodes, tuple(outputs), facts.graph.notes)
+        self.keys_in = [facts.keys[v] for v in needed]
+        self.keys_out = keys_out
+        self.types = [v.type for v in needed]
+        self.sources = [facts.sources[k[1]] if k[0] == "in" else None for k in self.keys_in]
+        self.flags = [facts.flags[k[1]] if k[0] == "in" else None for k in self.keys_in]
+        results = [o for o in outputs if o.kind == RESULT]
+        needs = facts.needs if self.end is not None else [
+            k for k, o in enumerate(results) if o.var in facts.needing]  # fmt: skip
+        self.function = GraphFunction(graph, needs=needs)
+
+    def wanted(self, history: bool) -> tuple[int, ...]:
+        """Which inputs will get gradients at a call."""
+        if not history:
+            return ()
+        needing = self.facts.needing
+        return tuple(
+            k for k, key in enumerate(self.keys_in)
+            if (self.flags[k] if key[0] == "in" else self.facts.vars[key] in needing)
+        )  # fmt: skip
+
+    def inputs(self, leaves: list[Any], values: dict[Any, Any]) -> list[Any] | None:
+        """The tensors the segment reads now, or None where one is not what was recorded."""
+        tensors = []
+        for source, key, type_, flag in zip(self.sources, self.keys_in, self.types, self.flags):
+            if source is None:
+                tensors.append(values[key])
+                continue
+            tensor = source(leaves)
+            if tensor is None or tensor._requires_grad is not flag:
+                return None
+            if tensor.dtype is not type_.dtype or tensor._array.shape != type_.shape:
+                return None
+            tensors.append(tensor)
+        return tensors
+
+
+class Facts:
+    """What all segments of one path share."""
+
+    def __init__(self, recording: Any):
+        graph = self.graph = recording.graph
+        recorder = recording.recorder
+        self.sources = recording.sources
+        self.flags = recording.flags
+        self.needing = recorder.needing
+        self.needs = recording.needs
+        self.inputs = {i.var: i for i in graph.inputs}
+        self.keys: dict[Var, Any] = {i.var: ("in", k) for k, i in enumerate(graph.inputs)}
+        for index, node in enumerate(graph.nodes):
+            for number, var in enumerate(node.outputs):
+                self.keys[var] = ("node", index, number)
+        self.vars = {key: var for var, key in self.keys.items()}
+        self.order = list(graph.vars())
+
+
+class End:
+    """What the last segment of a path does beyond computing: results, `.grad` fields."""
+
+    def __init__(self, recording: Any):
+        self.structure, self.makers = recording.structure, recording.makers
+        self.grad_effects = recording.grad_effects
+        # a graph writes once what the body wrote several times: versions count all of them
+        self.more_writes = [
+            (recording.sources[m.external], m.writes - 1)
+            for m in recording.recorder.memories.values()
+            if m.external is not None and m.writes > 1
+        ]
+
+    def finish(self, leaves: list[Any], results: list[Any], inputs: list[Any]) -> Any:
+        context = Context(leaves, results)
+        for source, count in self.more_writes:
+            source(leaves)._storage.version += count
+        for owner, maker in self.grad_effects:
+            owner(leaves)._grad = None if maker is None else maker(context)
+        return unflatten(self.structure, iter([maker(context) for maker in self.makers]))
+
+
+class Context:
+    """What makers of results see: the call's leaves and the computed results."""
+
+    __slots__ = ("leaves", "results")
+
+    def __init__(self, leaves: list[Any], results: list[Any]):
+        self.leaves, self.results = leaves, results
+
+
+def cut(recording: Any) -> Segment:
+    """A recorded path as a chain of segments."""
+    facts = Facts(recording)
+    nodes = facts.graph.nodes
+    branches = [b for b in recording.recorder.branches]
+    stops = [b.position for b in branches] + [len(nodes)]
+    segments = []
+    start = 0
+    for stop in stops:
+        segments.append(Segment(tuple(nodes[start:stop]), facts, start, stop))
+        start = stop
+    later = {o.var for o in facts.graph.outputs}
+    segments[-1].end = End(recording)
+    segments[-1].build([])
+    for k in reversed(range(len(branches))):
+        segment, branch = segments[k], branches[k]
+        later |= {v for n in segments[k + 1].nodes for v in n.present()}
+        segment.condition, segment.place = facts.keys[branch.var], branch.place
+        made = {v for n in segment.nodes for v in n.outputs}
+        wanted = [v for v in facts.order if v in made and (v in later or v is branch.var)]
+        segment.build([facts.keys[v] for v in wanted])
+        segment.children[branch.outcome] = segments[k + 1]
+    return segments[0]
+
+
+def merge(old: Segment | None, new: Segment) -> Segment:
+    """The tree with a new path; a shared segment gives out what either path needs."""
+    if old is None or old.end is not None or new.end is not None or old.last != new.last:
+        return new
+    missing = [k for k in new.keys_out if k not in old.keys_out]
+    if missing:
+        old.build(old.keys_out + missing)
+    for outcome, child in new.children.items():
+        old.children[outcome] = merge(old.children.get(outcome), child)
+    return old

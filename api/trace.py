@@ -1,0 +1,318 @@
+"""One recorded trace of a compiled function: how it was made, and how it is replayed."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+from .guards import Environment
+from .ir.bind import epoch, interpreting, state
+from .ir.graph import Graph
+from .pytree import flatten
+from .segments import Segment, cut, merge
+from .tracer.inplace import look
+from .tracer.random import default_generator
+from .tracer.recorder import Recorder, Refused
+from .tracer.tape import FREED, Node, next_sequence, user_place
+from .tracer.tensor import Tensor
+
+
+class Trace:
+    """All recorded paths for one kind of call: a tree of compiled segments.
+
+    A segment ends where Python looked at the truth of a value. Replay runs a segment, looks at the
+    value, and goes on in the child for that outcome; an unknown outcome means a new path must be
+    recorded. Nothing is written before the last segment, so giving up leaves no trace.
+    """
+
+    def __init__(self, recording: Recording):
+        self.environment = recording.environment
+        self.grad_guards = [
+            (recording.owner_source(t), none) for t, none in recording.recorder.grad_guards
+        ]
+        self.guard_ids = {(id(o), n) for o, n in recording.recorder.grad_guards}
+        self.history = bool(recording.needs)
+        self.graphs: list[Graph] = []
+        self.hits = 0
+        self.root: Segment | None = None
+        self.insert(recording)
+
+    def insert(self, recording: Recording) -> None:
+        """Adds a path; segments it shares with earlier paths are kept."""
+        self.graphs.append(recording.graph)
+        self.history = self.history or bool(recording.needs)
+        self.root = merge(self.root, cut(recording))
+
+    def applies(self, leaves: list[Any]) -> str | None:
+        """Why this trace can't be used for a call now, or None."""
+        environment = self.environment
+        reason = environment.quick_failure()
+        if reason is None and environment.epoch != epoch.value:
+            reason = environment.failure()
+        if reason is not None:
+            return reason
+        for owner, was_none in self.grad_guards:
+            if (owner(leaves)._grad is None) is not was_none:
+                return ".grad of a parameter was " + ("None" if was_none else "a tensor")
+        return None
+
+    def replay(self, leaves: list[Any]) -> Any:
+        """The result of the call, or MISS where the path taken is not known."""
+        segment, values = self.root, {}
+        history = self.history and state.grad_enabled
+        while True:
+            inputs = segment.inputs(leaves, values)
+            if inputs is None:
+                return MISS
+            results = segment.function.run_for(inputs, history)
+            if segment.end is not None:
+                self.hits += 1
+                return segment.end.finish(leaves, results, inputs)
+            values.update(zip(segment.keys_out, results))
+            outcome = bool(values[segment.condition])
+            child = segment.children.get(outcome)
+            if child is None:
+                return MISS
+            segment = child
+
+    def accepts(self, recording: Recording) -> bool:
+        """Is a new path one of ours: recorded under the same guards, parting at a branch?"""
+        if not recording.recorder.branches or self.root.end is not None:
+            return False
+        guards = {(id(o), n) for o, n in recording.recorder.grad_guards}
+        return self.environment.failure() is None and guards == self.guard_ids
+
+    def segments(self) -> list[Segment]:
+        """All segments, parents first."""
+        found, stack = [], [self.root]
+        while stack:
+            segment = stack.pop()
+            found.append(segment)
+            stack.extend(segment.children.values())
+        return found
+
+    def prepare(self) -> None:
+        """Compiles what the next call will need."""
+        for segment in self.segments():
+            segment.function.prepare(segment.wanted(self.history))
+
+    @property
+    def restarts(self) -> bool:
+        """May a replay stop in the middle after drawing random numbers?"""
+        return self.root.end is None and any(n.op.random for g in self.graphs for n in g.nodes)
+
+    def describe(self) -> list[str]:
+        """Lines for `explain()`."""
+        lines = []
+        for graph in self.graphs:
+            lines.append(f"  trace of {len(graph.nodes)} ops")
+        lines.append(f"  replayed {self.hits} times")
+        places = {str(s.place): len(s.children) for s in self.segments() if s.place is not None}
+        lines += [f"    branch on a value ({p}), outcomes seen: {n}" for p, n in places.items()]
+        return lines
+
+
+MISS = object()
+
+
+class Recording:
+    """A call that runs eagerly with the recorder on."""
+
+    def __init__(self, function: Any, args: Any, kwargs: Any, leaves: list[Any], name: str):
+        self.leaves = leaves
+        self.environment = Environment(function, leaves)
+        self.recorder = recorder = Recorder(name)
+        self.sources: list[Any] = []
+        self.flags: list[bool] = []  # did the external require grad when it was met?
+        recorder.on_lift = self.on_lift
+        self.argument_places = {
+            id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
+        }
+        before = default_generator.get_state()
+        with interpreting(recorder):
+            for k, leaf in enumerate(leaves):
+                if isinstance(leaf, Tensor):
+                    recorder.var_of(leaf)
+            self.output = function(*args, **kwargs)
+        drew = (before != default_generator.get_state()).any()
+        self.problems = list(recorder.problems)
+        if drew and not any(n.op.random for n in recorder.builder.nodes):
+            self.problems.append("random numbers were drawn outside the recorded ops")
+        changed = self.environment.failure()
+        if changed is not None:
+            self.problems.append(f"the body changes Python state while it runs: {changed}; keep it "
+                                 "in a tensor")  # fmt: skip
+
+    # --- where inputs come from at each call ---
+
+    def on_lift(self, tensor: Tensor) -> None:
+        self.sources.append(self.source_of(tensor))
+        self.flags.append(tensor._requires_grad)
+
+    def source_of(self, tensor: Tensor) -> Any:
+        place = self.argument_places.get(id(tensor))
+        if place is not None:
+            return lambda leaves: leaves[place]
+        owner = self.recorder.grad_owners.get(id(tensor))
+        if owner is not None:
+            parent = self.owner_source(owner)
+            return lambda leaves: parent(leaves)._grad
+        return lambda leaves: tensor
+
+    def owner_source(self, owner: Tensor) -> Any:
+        place = self.argument_places.get(id(owner))
+        if place is not None:
+            return lambda leaves: leaves[place]
+        return lambda leaves: owner
+
+    # --- the end ---
+
+    def finish(self) -> bool:
+        """Is the call replayable? If not, `problems` say why."""
+        if self.problems:
+            return False
+        try:
+            self.build()
+        except Refused as refused:
+            self.problems.append(str(refused))
+        return not self.problems
+
+    def build(self) -> None:
+        recorder = self.recorder
+        out_leaves: list[Any] = []
+        self.structure = flatten(self.output, out_leaves)
+        self.results: list[Tensor] = []
+        self.makers = [self.maker(leaf) for leaf in out_leaves]
+        self.collect_grad_effects()
+        self.graph = recorder.finish_with([recorder.base_var(t) for t in self.results])
+        if recorder.differentiable_writes():
+            raise Refused("a write into a tensor from outside takes part in autograd; write under "
+                          "no_grad() or return the new value")  # fmt: skip
+        self.needs = [
+            k for k, t in enumerate(self.results)
+            if t._requires_grad and recorder.var_of(t) not in recorder.backward_roots
+        ]  # fmt: skip
+        leaked = self.leaked(out_leaves)
+        if leaked:
+            self.problems.append(f"{leaked} is kept in Python state by the body")
+
+    def maker(self, leaf: Any) -> Any:
+        """How to make one leaf of the output at replay."""
+        if not isinstance(leaf, Tensor):
+            return lambda context: leaf  # a Python value: guards hold it still
+        recorder = self.recorder
+        recorder.var_of(leaf)
+        for position, external in enumerate(recorder.externals):
+            if external is leaf:
+                source = self.sources[position]
+                return lambda context: source(context.leaves)
+        entry = recorder.entries[id(leaf)]
+        if entry.memory.external is not None:
+            return self.view_of_input(entry)
+        return self.internal_result(leaf, entry)
+
+    def view_of_input(self, entry: Any) -> Any:
+        source, chain = self.sources[entry.memory.external], entry.chain
+        cut = not entry.tensor._requires_grad
+
+        def make(context: Any) -> Any:
+            base = source(context.leaves)
+            base = base.detach() if cut else base
+            return look(base, chain) if chain else base
+
+        return make
+
+    def internal_result(self, leaf: Tensor, entry: Any) -> Any:
+        """A computed value; several results on one memory share it again at replay."""
+        number = self.result_number(leaf, entry)
+        chain = entry.chain
+        needs = leaf._requires_grad
+        freed = needs and self.recorder.var_of(leaf) in self.recorder.backward_roots
+
+        def make(context: Any) -> Any:
+            base = context.results[number]
+            value = look(base, chain) if chain else base
+            if freed and state.grad_enabled:
+                value._node, value._requires_grad = SpentNode(), True
+            elif not needs and value._requires_grad:
+                value = value.detach()
+            return value
+
+        return make
+
+    def result_number(self, leaf: Tensor, entry: Any) -> int:
+        for number, tensor in enumerate(self.results):
+            if self.recorder.entries[id(tensor)].memory is entry.memory:
+                return number
+        self.results.append(leaf)
+        return len(self.results) - 1
+
+    def collect_grad_effects(self) -> None:
+        """`.grad` fields that differ after the call from before."""
+        recorder = self.recorder
+        self.grad_effects: list[tuple[Any, Any]] = []
+        touched = {id(t): t for t in recorder.externals}
+        touched.update(recorder.grad_assigned)
+        for owner in touched.values():
+            grad = owner._grad
+            if id(owner) not in recorder.grad_changed:
+                continue
+            source = self.owner_source(owner)
+            if grad is None:
+                self.grad_effects.append((source, None))
+            else:
+                self.grad_effects.append((source, self.maker(grad)))
+
+    def leaked(self, out_leaves: list[Any]) -> str:
+        """Tensors made by the body that outlive it other than as results or gradients."""
+        recorder = self.recorder
+        allowed = {id(t) for t in out_leaves if isinstance(t, Tensor)}
+        allowed |= {id(t._grad) for t in recorder.externals if t._grad is not None}
+        allowed |= {id(t._grad) for t in recorder.grad_assigned.values() if t._grad is not None}
+        allowed |= saved_by_graph([t for t in out_leaves if isinstance(t, Tensor)])
+        watched = [
+            (weakref.ref(e.tensor), str(e.var.type)) for e in recorder.entries.values()
+            if e.memory.external is None and id(e.tensor) not in allowed
+        ]  # fmt: skip
+        kept = {i: recorder.entries[i] for i in allowed if i in recorder.entries}
+        recorder.entries = kept
+        if any(reference() is not None for reference, _ in watched):
+            gc.collect()
+        alive = [text for reference, text in watched if reference() is not None]
+        return f"a {alive[0]} tensor it computed" if alive else ""
+
+
+def saved_by_graph(results: list[Tensor]) -> set[int]:
+    """Ids of tensors that the results' own history keeps."""
+    found: set[int] = set()
+    stack = [t._node for t in results if t._node is not None]
+    seen = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        for entry in (getattr(node, "saved", None) or {}).values():
+            tensor = getattr(entry, "tensor", None)
+            if tensor is not None:
+                found.add(id(tensor))
+        stack.extend(e[0] for e in node.edges if e is not None)
+    return found
+
+
+class SpentNode(Node):
+    """History of a result whose backward already ran inside the compiled function."""
+
+    __module__ = "builtins"
+
+    def __init__(self) -> None:
+        self.edges = ()
+        self.extra = self.in_hooks = self.out_hooks = None
+        self.place, self.sequence = user_place(), next_sequence()
+
+    def apply(self, grads: list[Any]) -> list[Any]:
+        raise RuntimeError(FREED)
+
+
+SpentNode.__name__ = SpentNode.__qualname__ = "CompiledFunctionBackward"

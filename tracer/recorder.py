@@ -1,0 +1,314 @@
+"""Records running ops into a Graph. The first call of a compiled function *is* the eager call.
+
+Note [Functional recording]
+    Eager tensors share memory and are written in place; the graph is functional. Every piece of
+    memory has a current Var; a tensor is a chain of view ops into it. Reading a tensor after its
+    memory was written looks through the chain again; writing one puts the new value back through
+    it. Memory that came from outside and was written becomes a write-back of the graph.
+
+Note [Stop gradients]
+    IR has no grad mode: where eager cut the history (detach, no_grad), a `stop_gradient` says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.bind import interpreting, state
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import CAPTURED, Graph, Output, Place, Var
+from ..ir.op import TABLE, Op
+from ..ir.types import FLOAT, TensorType
+from . import eager
+from .inplace import look, put
+from .tape import line_of, user_place
+from .tensor import Tensor
+
+
+class Refused(Exception):
+    """This call can't be replayed; the message says why, with the user's line."""
+
+
+class Memory:
+    """What the graph knows of a piece of memory: its base tensor's current Var."""
+
+    __slots__ = ("external", "recorded", "root", "var", "writes")
+
+    def __init__(self, root: Any, var: Var, external: int | None):
+        self.root, self.var, self.external = root, var, external
+        self.writes = 0
+        self.recorded = False  # did autograd see a write?
+
+
+class Entry:
+    """A tensor: a view chain into its memory, and the Var it is, as of `seen` writes."""
+
+    __slots__ = ("chain", "cut", "memory", "seen", "tensor", "var")
+
+    def __init__(self, tensor: Tensor, memory: Memory, chain: Any, var: Var, cut: bool = False):
+        self.tensor, self.memory, self.chain, self.var, self.cut = tensor, memory, chain, var, cut
+        self.seen = memory.writes
+
+
+class Branch:
+    """A decision Python made on a value."""
+
+    __slots__ = ("outcome", "place", "position", "var")
+
+    def __init__(self, var: Var, outcome: Any, position: int, place: Place | None):
+        self.var, self.outcome, self.position, self.place = var, outcome, position, place
+
+
+class Recorder:
+    """The interpreter that runs ops eagerly and appends them to a graph."""
+
+    def __init__(self, name: str):
+        self.builder = Builder(name)
+        self.entries: dict[int, Entry] = {}
+        self.memories: dict[int, Memory] = {}
+        self.externals: list[Tensor] = []  # aligned with the builder's inputs
+        self.made: dict[int, Tensor] = {}  # tensors made from Python data while recording
+        self.needing: set[Var] = set()  # Vars that require grad in eager's eyes
+        self.branches: list[Branch] = []
+        self.problems: list[str] = []
+        self.backward_roots: set[Var] = set()
+        self.on_lift: Any = None
+        # .grad fields: whose gradient a tensor is, what was read, assigned, changed
+        self.grad_owners: dict[int, Tensor] = {}
+        self.grad_assigned: dict[int, Tensor] = {}
+        self.grad_changed: dict[int, Tensor] = {}
+        self.grad_guards: list[tuple[Any, bool]] = []
+        self.guarded: dict[int, Tensor] = {}
+
+    # --- the interpreter ---
+
+    def __call__(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        self.builder.place = current_place()
+        operands = [self.operand(value, inputs) for value in inputs]
+        result = eager.run(op, inputs, attrs)
+        outputs = result if isinstance(result, tuple) else (result,)
+        vars_ = tuple(Var(TensorType(t.dtype, t._array.shape)) for t in outputs)
+        self.builder.append(op, operands, vars_, attrs)
+        needed = any(v in self.needing for v in operands if v is not None)
+        for position, (tensor, var) in enumerate(zip(outputs, vars_)):
+            self.define(op, inputs, tensor, self.cut_if(tensor, var, needed), attrs, position)
+        return result
+
+    def cut_if(self, tensor: Tensor, var: Var, needed: bool) -> Var:
+        """See Note [Stop gradients]."""
+        if tensor._requires_grad:
+            self.needing.add(var)
+            return var
+        if needed and tensor.dtype.category >= FLOAT:
+            return self.emit("stop_gradient", var)
+        return var
+
+    def define(self, op: Op, inputs: Any, tensor: Tensor, var: Var, attrs: Any, k: int) -> None:
+        if op.is_view:
+            source = self.entries[id(inputs[0])]
+            self.entries[id(tensor)] = Entry(
+                tensor, source.memory, (*source.chain, (op, attrs, k)), var, source.cut
+            )
+            return
+        root = tensor._array if tensor._storage is None else tensor._storage.root
+        memory = Memory(root, var, None)
+        self.memories[id(root)] = memory
+        self.entries[id(tensor)] = Entry(tensor, memory, (), var)
+
+    def operand(self, value: Any, inputs: Any) -> Var | None:
+        if isinstance(value, Tensor):
+            return self.var_of(value)
+        if value is None:
+            return None
+        from ..ir.builder import number_type
+
+        return self.builder.constant(value, number_type(value, inputs))
+
+    def emit(self, name: str, *operands: Var, **attrs: Any) -> Var:
+        """Appends an op to the graph alone: nothing runs."""
+        with interpreting(self.builder):
+            return TABLE[name](*map(Symbol, operands), **attrs).var
+
+    # --- tensors and Vars ---
+
+    def var_of(self, tensor: Tensor) -> Var:
+        """The Var a tensor is now."""
+        entry = self.entries.get(id(tensor))
+        if entry is None:
+            entry = self.lift(tensor)
+        if entry.seen != entry.memory.writes:
+            with interpreting(self.builder):
+                symbol = look(Symbol(entry.memory.var), entry.chain)
+            entry.var, entry.seen = symbol.var, entry.memory.writes
+            if entry.cut or not tensor._requires_grad:
+                entry.var = self.emit("stop_gradient", entry.var)
+            if tensor._requires_grad:
+                self.needing.add(entry.var)
+        return entry.var
+
+    def lift(self, tensor: Tensor) -> Entry:
+        """A tensor from outside becomes an input of the graph."""
+        root = tensor.storage_.root
+        if id(root) in self.memories:
+            return self.alias_of_known(tensor, self.memories[id(root)])
+        position = len(self.externals)
+        name = tensor.__dict__.get("_name", "")
+        symbol = self.builder.input(TensorType(tensor.dtype, tensor._array.shape), CAPTURED, name)
+        self.externals.append(tensor)
+        if self.on_lift is not None:
+            self.on_lift(tensor)
+        memory = Memory(root, symbol.var, position)
+        self.memories[id(root)] = memory
+        entry = self.entries[id(tensor)] = Entry(tensor, memory, (), symbol.var)
+        if tensor._requires_grad:
+            self.needing.add(symbol.var)
+        return entry
+
+    def alias_of_known(self, tensor: Tensor, memory: Memory) -> Entry:
+        """Another tensor on memory that is known: the same extent is an alias, else a new input."""
+        for entry in list(self.entries.values()):
+            if entry.memory is memory and same_extent(entry.tensor, tensor):
+                fresh = Entry(tensor, memory, entry.chain, self.var_of(entry.tensor))
+                if not tensor._requires_grad and fresh.var in self.needing:
+                    fresh.var, fresh.cut = self.emit("stop_gradient", fresh.var), True
+                self.entries[id(tensor)] = fresh
+                return fresh
+        chain = chain_between(self, tensor, memory)
+        if chain is None:
+            raise Refused(
+                "two tensors from outside share memory in a way the recorder can't follow "
+                f"({place_text()}); pass one of them, or clone() it"
+            )
+        with interpreting(self.builder):
+            symbol = look(Symbol(memory.var), chain)
+        entry = self.entries[id(tensor)] = Entry(tensor, memory, chain, symbol.var)
+        return entry
+
+    # --- what the tracer tells us ---
+
+    def detached(self, source: Tensor, result: Tensor) -> None:
+        """`result` is the same value without history."""
+        var = self.var_of(source)
+        entry = self.entries[id(source)]
+        cut = var in self.needing
+        if cut:
+            var = self.emit("stop_gradient", var)
+        self.entries[id(result)] = Entry(result, entry.memory, entry.chain, var, True)
+
+    def aliased(self, source: Tensor, result: Tensor) -> None:
+        """`result` is `source` before it is written: the same Var, on memory of its own."""
+        var = self.var_of(source)
+        memory = Memory(result._array, var, None)
+        self.entries[id(result)] = Entry(result, memory, (), var)
+
+    def written(self, target: Tensor, result: Tensor) -> None:
+        """`target`'s memory now holds `result`."""
+        self.builder.place = current_place()
+        value = self.var_of(result)
+        entry = self.entries.get(id(target)) or self.lift(target)
+        memory = entry.memory
+        if value.type != entry.var.type:
+            raise Refused(f"a write changed the type of a tensor ({place_text()})")
+        with interpreting(self.builder):
+            current = Symbol(memory.var)
+            memory.var = put(current, entry.chain, Symbol(value)).var if entry.chain else value
+        memory.writes += 1
+        entry.var, entry.seen = value, memory.writes
+        if target._requires_grad or result._requires_grad:
+            self.needing.add(memory.var)
+            memory.recorded = memory.recorded or state.grad_enabled
+
+    def branched(self, tensor: Tensor, outcome: Any) -> None:
+        """Python asked for the truth of a value."""
+        var = self.var_of(tensor)
+        self.branches.append(Branch(var, outcome, len(self.builder.nodes), current_place()))
+
+    def escaped(self, tensor: Tensor, how: str) -> None:
+        """Python looked at a value: it must see the real one at every call."""
+        self.problems.append(f"{how} ({place_text()}) hands a value to Python; return the tensor "
+                             "and read it outside")  # fmt: skip
+
+    def grad_read(self, owner: Tensor) -> None:
+        """`.grad` of a tensor is looked at: a guard on its being None, and whose it is."""
+        if id(owner) in self.grad_changed or id(owner) in self.entries_made():
+            return
+        grad = owner._grad
+        if grad is not None and id(grad) not in self.entries:
+            self.grad_owners[id(grad)] = owner
+        self.guard_grad(owner, grad is None)
+
+    def guard_grad(self, owner: Tensor, is_none: bool) -> None:
+        if id(owner) not in self.guarded:
+            self.guarded[id(owner)] = owner
+            self.grad_guards.append((owner, is_none))
+
+    def entries_made(self) -> set[int]:
+        """Ids of tensors the body itself computed: their `.grad` needs no guard."""
+        return {i for i, e in self.entries.items() if e.memory.external is None}
+
+    def grad_set(self, owner: Tensor) -> None:
+        """`.grad` of a tensor was replaced by another tensor or None."""
+        self.grad_assigned[id(owner)] = owner
+        self.grad_changed[id(owner)] = owner
+
+    def backward_ran(self, roots: Any, retained: bool) -> None:
+        """Backward went through these tensors and freed their graph."""
+        if not retained:
+            self.backward_roots.update(self.var_of(t) for t in roots if isinstance(t, Tensor))
+
+    def refuse(self, reason: str) -> None:
+        self.problems.append(f"{reason} ({place_text()})")
+
+    # --- the end ---
+
+    def finish(self, results: list[Tensor]) -> Graph:
+        """The graph with its results and write-backs."""
+        return self.finish_with([self.var_of(t) for t in results])
+
+    def finish_with(self, results: list[Var]) -> Graph:
+        builder = self.builder
+        builder.outputs = [Output(var) for var in results]
+        for memory in self.memories.values():
+            if memory.external is not None and memory.writes:
+                builder.outputs.append(Output(memory.var, "write", memory.external))
+        return builder.graph()
+
+    def base_var(self, tensor: Tensor) -> Var:
+        """The Var of the whole memory a result lies in: views are taken again at replay."""
+        entry = self.entries[id(tensor)]
+        return entry.memory.var if entry.chain else self.var_of(tensor)
+
+    def differentiable_writes(self) -> bool:
+        """Does a gradient flow through a write into memory from outside?"""
+        return any(m.external is not None and m.recorded for m in self.memories.values())
+
+
+def same_extent(a: Tensor, b: Tensor) -> bool:
+    one, two = a._array, b._array
+    return (
+        one.shape == two.shape
+        and one.strides == two.strides
+        and one.dtype == two.dtype
+        and one.__array_interface__["data"][0] == two.__array_interface__["data"][0]
+    )
+
+
+def chain_between(recorder: Recorder, tensor: Tensor, memory: Memory) -> Any:
+    """The view chain from a known external base to another view of it, if eager knows one."""
+    view = tensor._view
+    if view is None or memory.external is None:
+        return None
+    base = recorder.externals[memory.external]
+    if view.base is base or same_extent(view.base, base):
+        return view.chain
+    return None
+
+
+def current_place() -> Place | None:
+    place = user_place()
+    return None if place is None else Place(place[0].co_filename, line_of(place))
+
+
+def place_text() -> str:
+    place = current_place()
+    return "unknown place" if place is None else str(place)
