@@ -95,3 +95,8 @@ def backend_available():
     except ImportError:
         return False
     return True
+
+
+from .lazy import attribute_of as _attribute_of  # noqa: E402
+
+__getattr__ = _attribute_of(__name__)

@@ -1,8 +1,8 @@
 """A graph as a function of tensors: compiled forward, compiled backward, any order.
 
 `GraphFunction` is what `compile(fn)` replays and what `Graph.compile()` returns. Its results carry
-`CompiledFunctionBackward`; with create_graph, backward is itself a GraphFunction of the same inputs,
-so higher orders need no further code.
+`CompiledFunctionBackward`; with create_graph, backward is itself a GraphFunction of the same
+inputs, so higher orders need no further code.
 """
 
 from __future__ import annotations
@@ -215,8 +215,8 @@ class CompiledFunctionBackward(Node):
                 "one of the variables needed for gradient computation has been modified by an "
                 f"inplace operation: input {position} of compiled {self.function.name}, called at "
                 f"{describe_place(self.place)}, is at version {tensor.storage_.version}; expected "
-                f"version {version} instead. It was changed at {last_write(tensor.storage_)}. Hint: "
-                "clone() the value before changing it."
+                f"version {version} instead. It was changed at {last_write(tensor.storage_)}. "
+                "Hint: clone() the value before changing it."
             )
         return tensor
 

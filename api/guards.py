@@ -1,8 +1,9 @@
 """What a recorded trace relies on beyond its arguments, and how to check it cheaply.
 
-Python values the body can read are found by looking at its code: closure cells and globals that hold
-numbers, strings or bools, of the function and of the functions it names; plain attributes of the
-modules and objects it reaches. Modules report changes through `epoch`, so a hit costs one compare.
+Python values the body can read are found by looking at its code: closure cells and globals that
+hold numbers, strings or bools, of the function and of the functions it names; plain attributes of
+the modules and objects it reaches. Modules report changes through `epoch`, so a hit costs one
+compare.
 """
 
 from __future__ import annotations
@@ -93,15 +94,14 @@ class Environment:
             if not isinstance(item, PLAIN) and name != "__dict__":
                 self.visit(item)
         if not is_library(type(value).__module__):
-            forward = getattr(type(value), "forward", None) or getattr(
-                type(value), "__call__", None)  # fmt: skip
+            forward = vars(type(value)).get("forward") or vars(type(value)).get("__call__")
             if isinstance(forward, types.FunctionType):
                 self.visit(forward)
 
     # --- checking ---
 
     def quick_failure(self) -> str | None:
-        """Closure cells and globals: no epoch tells of their changes, so they are read each call."""
+        """Closure cells and globals: no epoch tells of their changes, so each call reads them."""
         for cell, value in self.cells:
             if not same(cell.cell_contents, value):
                 return f"a closure variable changed from {value!r} to {cell.cell_contents!r}"

@@ -138,7 +138,7 @@ def cut(recording: Any) -> Segment:
     """A recorded path as a chain of segments."""
     facts = Facts(recording)
     nodes = facts.graph.nodes
-    branches = [b for b in recording.recorder.branches]
+    branches = list(recording.recorder.branches)
     stops = [b.position for b in branches] + [len(nodes)]
     segments = []
     start = 0

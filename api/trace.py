@@ -131,7 +131,7 @@ class Recording:
         }
         before = default_generator.get_state()
         with interpreting(recorder):
-            for k, leaf in enumerate(leaves):
+            for leaf in leaves:
                 if isinstance(leaf, Tensor):
                     recorder.var_of(leaf)
             self.output = function(*args, **kwargs)

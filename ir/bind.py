@@ -34,8 +34,11 @@ state = _State()
 
 
 class Epoch:
-    """Counts changes of Python state that compiled traces rely on: `module.training`, plain module
-    attributes, `requires_grad` flags. While it stands still, guards need not look at any of them."""
+    """Counts changes of Python state that compiled traces rely on.
+
+    These are `module.training`, plain module attributes and `requires_grad` flags. While it stands
+    still, guards need not look at any of them.
+    """
 
     __slots__ = ("value",)
 
