@@ -1,0 +1,89 @@
+"""`Parameter` and `Buffer`: tensors a Module registers when they are assigned to it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from ..tracer.convert import _INTERNAL
+from ..tracer.creation import empty
+from ..tracer.tensor import Tensor, _TensorMeta
+
+
+class _ParameterMeta(_TensorMeta):
+    """Instances of other tensor subclasses may be marked as parameters (`_is_param`)."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return (cls is Parameter and isinstance(instance, Tensor)
+                and instance.__dict__.get("_is_param", False))  # fmt: skip
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """Parameter(data, requires_grad=True): a tensor that modules list among their parameters."""
+
+    __slots__ = ()
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            data = empty(0)
+        if type(data) is Tensor or type(data) is Parameter:
+            return Tensor._make_subclass(cls, data, requires_grad)
+        if not isinstance(data, Tensor):
+            raise AttributeError(f"'{type(data).__name__}' object has no attribute 'detach'")
+        marked = data.detach().requires_grad_(requires_grad)
+        if type(marked) is not type(data):  # detach() gives a plain tensor: keep the subclass
+            marked = Tensor._make_subclass(type(data), data, requires_grad)
+        marked._is_param = True
+        return marked
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+    __str__ = __repr__
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        extra = {k: v for k, v in self.__dict__.items() if k not in _INTERNAL}
+        return rebuild_parameter, (self.data, self.requires_grad, OrderedDict(), extra)
+
+
+def rebuild_parameter(
+    data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any = None
+) -> Parameter:
+    """The parameter a pickle describes."""
+    parameter = Parameter(data, requires_grad)
+    if state:
+        parameter.__dict__.update(state)
+    return parameter
+
+
+class _BufferMeta(_TensorMeta):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls is Buffer and isinstance(instance, Tensor):
+            return bool(instance.__dict__.get("_is_buffer", False))
+        return type.__instancecheck__(cls, instance)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """Buffer(data, persistent=True): a tensor that is state of a module but is not trained."""
+
+    __slots__ = ()
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        if data is None:
+            data = empty(0)
+        marked = data.detach().requires_grad_(data.requires_grad)
+        marked.persistent = persistent
+        marked._is_buffer = True
+        return marked
+
+
+def is_lazy(param: Any) -> bool:
+    """False: parameters always have their shape."""
+    return False
