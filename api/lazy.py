@@ -6,8 +6,7 @@ import importlib
 from typing import Any
 
 # Submodules: `torch.nn` is the module `wengert.nn`.
-MODULES = ("accelerator", "amp", "backends", "cuda", "mps", "nn", "optim", "serialization", "utils",
-           "xpu")  # fmt: skip
+MODULES = ("nn",)
 
 # Names found in a module of the package.
 NAMES = {
