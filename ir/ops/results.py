@@ -20,21 +20,36 @@ class NamedResult(tuple):
         return named_result, (self._title, tuple(self))
 
 
+_VALUES = "max min sort topk kthvalue median nanmedian mode cummax cummin"
 FIELDS: dict[str, tuple[str, ...]] = {
-    name: ("values", "indices")
-    for name in (
-        "max",
-        "min",
-        "sort",
-        "topk",
-        "kthvalue",
-        "median",
-        "nanmedian",
-        "mode",
-        "cummax",
-        "cummin",
-    )  # fmt: skip
+    **{name: ("values", "indices") for name in _VALUES.split()},
+    "aminmax": ("min", "max"),
+    "histogram": ("hist", "bin_edges"),
+    "histogramdd": ("hist", "bin_edges"),
 }
+FIELDS.update(
+    _lu_with_info=("LU", "pivots", "info"),
+    geqrf=("a", "tau"),
+    linalg_cholesky_ex=("L", "info"),
+    linalg_eig=("eigenvalues", "eigenvectors"),
+    linalg_eigh=("eigenvalues", "eigenvectors"),
+    linalg_inv_ex=("inverse", "info"),
+    linalg_ldl_factor=("LD", "pivots"),
+    linalg_ldl_factor_ex=("LD", "pivots", "info"),
+    linalg_lstsq=("solution", "residuals", "rank", "singular_values"),
+    linalg_lu=("P", "L", "U"),
+    linalg_lu_factor=("LU", "pivots"),
+    linalg_lu_factor_ex=("LU", "pivots", "info"),
+    linalg_qr=("Q", "R"),
+    linalg_slogdet=("sign", "logabsdet"),
+    linalg_solve_ex=("result", "info"),
+    linalg_svd=("U", "S", "Vh"),
+    lu_unpack=("P", "L", "U"),
+    qr=("Q", "R"),
+    slogdet=("sign", "logabsdet"),
+    svd=("U", "S", "V"),
+    triangular_solve=("solution", "cloned_coefficient"),
+)
 _CLASSES: dict[str, type] = {}
 
 
