@@ -57,6 +57,10 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
             arrays.append(value._array)
         else:
             arrays.append(value)
+    if attrs:
+        dtype = attrs.get("dtype")
+        if dtype is not None and dtype.compute is not dtype.storage:
+            half = True
     wanted = None
     if op.promote is not None:
         wanted = common_dtype(op, inputs)
@@ -96,7 +100,7 @@ def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception
         op.infer_types(types, attrs)
     except Exception as better:
         return better
-    if isinstance(error, np.linalg.LinAlgError):
+    if isinstance(error, RuntimeError | np.linalg.LinAlgError):  # already in torch's words
         return error
     if isinstance(error, TypeError) and "ufunc" in str(error):  # NumPy has no loop for the dtype
         word = type_word(next(t.dtype for t in types if t is not None))

@@ -104,8 +104,9 @@ def _digamma_positive(x: Array) -> Array:
 def zeta(s: Array, q: Array) -> Array:
     """Hurwitz' zeta function, the sum of (k + q) ** -s over k >= 0."""
     s, q = np.broadcast_arrays(np.asarray(s, np.float64), np.asarray(q, np.float64))
-    pole = (s == 1) | ((q <= 0) & (q == np.floor(q)))
-    return piecewise(
+    whole = (q <= 0) & (q == np.floor(q))
+    pole = (s == 1) | whole
+    value = piecewise(
         np.where(np.isnan(q), q, s),
         (s < 1, lambda s, q: np.full_like(s, np.nan)),
         (pole, lambda s, q: np.full_like(s, np.inf)),
@@ -113,6 +114,7 @@ def zeta(s: Array, q: Array) -> Array:
         (s == np.floor(s), _zeta_negative),
         q=q,
     )
+    return np.where(np.isnan(s) & whole, np.inf, value)
 
 
 def _zeta_negative(s: Array, q: Array) -> Array:
@@ -125,20 +127,22 @@ def _zeta_negative(s: Array, q: Array) -> Array:
 
 def _zeta_positive(s: Array, q: Array) -> Array:
     a = q
-    term = total = np.power(q, -s)
+    total = np.power(q, -s)
+    converged = np.zeros(s.shape, np.bool_)
     for _ in range(10):
         a = a + 1
         term = np.power(a, -s)
         total = total + term
-    total = total + np.where(term == 0, 0.0, term * a / (s - 1)) - 0.5 * term
+        converged |= term < 1.1e-16 * total
+    tail = term * a / (s - 1) - 0.5 * term
     factor = np.ones_like(s)
     for k, divisor in enumerate(ZETA):
         factor = factor * (s + 2 * k)
         term = term / a
-        total = total + np.where(term == 0, 0.0, factor * term / divisor)
+        tail = tail + factor * term / divisor
         factor = factor * (s + 2 * k + 1)
         term = term / a
-    return total
+    return np.where(converged, total, total + tail)
 
 
 def polygamma(n: int, x: Array) -> Array:
@@ -152,4 +156,4 @@ def polygamma(n: int, x: Array) -> Array:
 
 
 def _trigamma(x: Array) -> Array:
-    return zeta(np.full_like(x, 2.0), x)
+    return np.where(x == np.inf, 0.0, zeta(np.full_like(x, 2.0), x))

@@ -109,7 +109,7 @@ TEMME = (
 def igamma(a: Array, x: Array) -> Array:
     """The regularised lower incomplete gamma function."""
     a, x = np.broadcast_arrays(a, x)
-    return piecewise(
+    result = piecewise(
         np.where(np.isnan(a), a, x),
         ((x < 0) | (a < 0) | ((a == 0) & (x == 0)) | (np.isinf(a) & np.isinf(x)), _nan),
         ((a == 0) | np.isinf(x), lambda x, a: np.ones_like(x)),
@@ -119,12 +119,13 @@ def igamma(a: Array, x: Array) -> Array:
         (True, lambda x, a: _series(a, x)),
         a=a,
     )
+    return _at_infinity(a, x, result, 0.0)
 
 
 def igammac(a: Array, x: Array) -> Array:
     """The regularised upper incomplete gamma function, 1 - igamma."""
     a, x = np.broadcast_arrays(a, x)
-    return piecewise(
+    result = piecewise(
         np.where(np.isnan(a), a, x),
         ((x < 0) | (a < 0) | ((a == 0) & (x == 0)) | (np.isinf(a) & np.isinf(x)), _nan),
         ((a == 0) | np.isinf(x), lambda x, a: np.zeros_like(x)),
@@ -133,6 +134,13 @@ def igammac(a: Array, x: Array) -> Array:
         (True, lambda x, a: _upper(a, x)),
         a=a,
     )
+    return _at_infinity(a, x, result, 1.0)
+
+
+def _at_infinity(a: Array, x: Array, result: Array, limit: float) -> Array:
+    """torch looks at infinities before NaN: a = inf gives `limit`, x = inf the other."""
+    result = np.where((a == np.inf) & np.isnan(x), limit, result)
+    return np.where((x == np.inf) & np.isnan(a), 1 - limit, result)
 
 
 def _nan(x: Array, a: Array) -> Array:

@@ -73,7 +73,7 @@ rsub = pointwise(
     vjp=dict(self=lambda grad, alpha: -times(grad, alpha), other=lambda grad: grad),
 )  # fmt: skip
 mul = pointwise(
-    "mul", "self other -> result", names=("multiply",),
+    "mul", "self other -> result", names=("multiply",), numbers="self other alone",
     numpy=np.multiply, scalar=lambda s, a, b: s.mul(a, b),
     vjp=dict(self=lambda grad, other: grad * conj(other),
              other=lambda grad, self: grad * conj(self)),
@@ -117,7 +117,7 @@ def _floor_divide(a: Any, b: Any) -> Any:
 
 
 floor_divide = pointwise(
-    "floor_divide", "self other -> result",
+    "floor_divide", "self other -> result", numbers="self other alone",
     numpy=_floor_divide, scalar=lambda s, a, b: s.floor_divide(a, b),
     node="NotImplemented",
     vjp=dict.fromkeys(("self", "other"), no_derivative(
@@ -169,7 +169,7 @@ fmod = pointwise(
 def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """add(input, other, *, alpha=1): input + alpha * other."""
     check_alpha("add", input, other, alpha)
-    input, other = operands("add", input, other)
+    input, other = operands("add", input, other, alone=True)
     return add(input, other) if alpha == 1 else add(input, other, alpha=alpha)
 
 
@@ -177,7 +177,7 @@ def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """sub(input, other, *, alpha=1): input - alpha * other."""
     check_alpha("sub", input, other, alpha)
-    input, other = operands("sub", input, other)
+    input, other = operands("sub", input, other, alone=True)
     refuse_bools(input, other)
     return sub(input, other) if alpha == 1 else sub(input, other, alpha=alpha)
 
@@ -205,7 +205,7 @@ def check_alpha(name: str, input: Any, other: Any, alpha: Any) -> None:
 @public("div", "divide", "true_divide", inplace=True)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """div(input, other, *, rounding_mode=None): "trunc" and "floor" round the quotient."""
-    input, other = operands("div", input, other)
+    input, other = operands("div", input, other, alone=True)
     if rounding_mode is None:
         return div_op(input, other)
     if rounding_mode == "trunc":

@@ -131,6 +131,7 @@ def _one_sided(name: str, node: str, bound: str) -> tuple[Any, Any]:
     function = np.maximum if bound == "min" else np.minimum
     method = "maximum" if bound == "min" else "minimum"
     inside = (lambda x, b: x >= b) if bound == "min" else (lambda x, b: x <= b)
+    outside = (lambda x, b: x < b) if bound == "min" else (lambda x, b: x > b)
     by_number = define(
         name, "self -> result", numpy=lambda x, *, bound: function(x, x.dtype.type(bound)),
         infer=lambda self, *, bound: self, kind="pointwise", node=f"{node}Backward0",
@@ -142,7 +143,7 @@ def _one_sided(name: str, node: str, bound: str) -> tuple[Any, Any]:
         f"{name}_tensor", "self bound -> result", numpy=function, publish=False,
         node=f"{node}Backward1", scalar=lambda s, x, b: getattr(s, method)(x, b), domain=(-3, 3),
         vjp=dict(self=lambda grad, self, bound: grad.where(inside(self, bound), zero_of(grad)),
-                 bound=lambda grad, self, bound: grad.masked_fill(inside(self, bound), 0)),
+                 bound=lambda grad, self, bound: grad.where(outside(self, bound), zero_of(grad))),
     )  # fmt: skip
     return by_number, by_tensor
 
@@ -166,7 +167,7 @@ def _check(name: str, input: Any, *bounds: Any) -> None:
     require_value(name, input)
     given = [b for b in bounds if b is not None]
     tensors = [isinstance(b, Value) for b in given]
-    if any(tensors) != all(tensors) or not all(isinstance(b, Value | NUMBERS) for b in given):
+    if any(tensors) != all(tensors) or not all(isinstance(b, (Value, *NUMBERS)) for b in given):
         words = ", ".join(type(b).__name__ for b in given)
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({words}), "
                         "but expected bounds that are all tensors or all numbers")  # fmt: skip

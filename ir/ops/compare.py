@@ -195,6 +195,8 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         if value.ndim:
             raise RuntimeError("masked_fill only supports a 0-dimensional value tensor, but got "
                                f"tensor with {value.ndim} dimension(s).")  # fmt: skip
+        if value.dtype.is_complex and not input.dtype.is_complex:
+            raise RuntimeError("value cannot be converted to type without overflow")
         return masked_fill_tensor(input, mask, value)
     if isinstance(value, complex) and not input.dtype.is_complex:
         raise RuntimeError("value cannot be converted to type without overflow")

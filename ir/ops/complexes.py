@@ -64,8 +64,10 @@ def view_as_complex_(input: Any) -> Any:
     """view_as_complex(input): pairs along the last dimension as complex numbers."""
     require_value("view_as_complex", input)
     if input.dtype.name not in ("float32", "float64"):
-        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, "
-                           f"but got a tensor of scalar type: {type_word(input.dtype)}")  # fmt: skip
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a "
+            f"tensor of scalar type: {type_word(input.dtype)}"
+        )
     if not input.ndim:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if input.shape[-1] != 2:

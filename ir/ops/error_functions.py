@@ -14,23 +14,31 @@ SLOPE = 2 / math.sqrt(math.pi)
 
 erf = pointwise("erf", "self -> result", promote="float", numpy=in_double("erf", errors.erf),
                 spaces="torch special", scalar=lambda s, x: s.erf(x), domain=(-3, 3),
-                vjp=dict(self=lambda grad, self: SLOPE * (-(self * self)).exp() * grad))  # fmt: skip
+                vjp=dict(self=lambda grad, self: (
+                    SLOPE * (-(self * self)).exp() * grad)))  # fmt: skip
 erfc = pointwise("erfc", "self -> result", promote="float", numpy=in_double("erfc", errors.erfc),
                  spaces="torch special", scalar=lambda s, x: s.erfc(x), domain=(-3, 3),
-                 vjp=dict(self=lambda grad, self: -SLOPE * (-(self * self)).exp() * grad))  # fmt: skip
+                 vjp=dict(self=lambda grad, self: (
+                     -SLOPE * (-(self * self)).exp() * grad)))  # fmt: skip
 erfinv = pointwise("erfinv", "self -> result", promote="float", spaces="torch special",
                    numpy=in_double("erfinv", errors.erfinv), scalar=lambda s, x: s.erfinv(x),
                    domain=(-0.9, 0.9),
                    vjp=dict(self=lambda grad, result: (
                        (result * result).exp() * grad / SLOPE)))  # fmt: skip
 erfcx = special("erfcx", errors.erfcx, domain=(-2, 4),
-                vjp=dict(self=lambda grad, self, result: (2 * self * result - SLOPE) * grad))  # fmt: skip
+                vjp=dict(self=lambda grad, self, result: (
+                    (2 * self * result - SLOPE) * grad)))  # fmt: skip
 ndtri = special("ndtri", errors.ndtri, domain=(0.1, 0.9),
                 vjp=dict(self=lambda grad, result: (
                     grad * (math.sqrt(2 * math.pi) * (result * result / 2).exp()))))  # fmt: skip
-log_ndtr = special("log_ndtr", errors.log_ndtr, domain=(-3, 3),
-                   vjp=dict(self=lambda grad, self: (
-                       grad / erfcx(self * -math.sqrt(0.5)) * math.sqrt(2 / math.pi))))  # fmt: skip
+
+
+def _log_ndtr_vjp(grad: Any, self: Any) -> Any:
+    slope = grad / erfcx(self * -math.sqrt(0.5)) * math.sqrt(2 / math.pi)
+    return slope.masked_fill(self.eq(-math.inf), math.nan)  # torch's formula is inf - inf there
+
+
+log_ndtr = special("log_ndtr", errors.log_ndtr, domain=(-3, 3), vjp=dict(self=_log_ndtr_vjp))
 
 
 @public("ndtr", spaces="special", method=False)

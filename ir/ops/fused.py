@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Scalar, define
-from ..types import FLOAT, broadcast_shapes, type_word
-from ..types import TensorType
+from ..types import FLOAT, TensorType, broadcast_shapes, type_word
 from ..value import Value, public
 from .arithmetic import conj, times
 from .kinds import pointwise, refuse, require_value

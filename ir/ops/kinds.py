@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..op import Op, Reduce, Scalar, View, define
+from ..op import TABLE, Op, Reduce, Scalar, View, define
 from ..types import (
     BOOL,
     FLOAT,
@@ -21,6 +21,7 @@ from ..types import (
     from_numpy_dtype,
     int64,
     result_type,
+    scalar_dtype,
     type_word,
 )
 from ..value import Value, public
@@ -97,14 +98,18 @@ def unary(op: Op) -> Callable[..., Any]:
 
 
 def binary(op: Op, numbers: str) -> Callable[..., Any]:
-    """The public function of an op of two inputs; `numbers` lists those that may be numbers."""
+    """The public function of an op of two inputs; `numbers` lists those that may be numbers.
+
+    With the word "alone" there, both may be.
+    """
+    alone = "alone" in numbers.split()
     strict = [(k, word) for k, (name, word) in enumerate(zip(op.inputs, ("input", "other")))
               if name not in numbers.split()]  # fmt: skip
 
     def function(input: Any, other: Any) -> Any:
         for position, word in strict:
             require_value(op.name, (input, other)[position], word, position)
-        return op(*operands(op.name, input, other))
+        return op(*operands(op.name, input, other, alone=alone))
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"{op.name}(input, other): elementwise, with broadcasting and promotion."
@@ -149,8 +154,8 @@ def require_value(name: str, value: Any, word: str = "input", position: int = 0)
 NUMBERS = (int, float, complex)
 
 
-def operands(name: str, *values: Any) -> tuple[Any, ...]:
-    """Checks that operands are Values or numbers, with one Value at least."""
+def operands(name: str, *values: Any, alone: bool = False) -> tuple[Any, ...]:
+    """Checks that operands are Values or numbers, with one Value at least unless `alone`."""
     found = False
     for position, value in enumerate(values):
         if isinstance(value, Value):
@@ -159,6 +164,9 @@ def operands(name: str, *values: Any) -> tuple[Any, ...]:
             values = _from_foreign(name, values, position)
             found = found or isinstance(values[position], Value)
     if not found:
+        if alone:
+            full = TABLE["full"]
+            return tuple(full(size=(), fill_value=v, dtype=scalar_dtype(v)) for v in values)
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, "
                         f"not {type(values[0]).__name__}")  # fmt: skip
     return values

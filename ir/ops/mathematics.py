@@ -46,7 +46,8 @@ rsqrt = pointwise("rsqrt", "self -> result", promote="float", numpy=lambda x: 1 
 reciprocal = pointwise("reciprocal", "self -> result", promote="float",
                        numpy=lambda x: np.divide(1, x, dtype=x.dtype),
                        scalar=lambda s, x: s.reciprocal(x), domain=(0.3, 3),
-                       vjp=dict(self=lambda grad, result: -grad * conj(result * result)))  # fmt: skip
+                       vjp=dict(self=lambda grad, result: (
+                           -grad * conj(result * result))))  # fmt: skip
 sin = pointwise("sin", "self -> result", promote="float", numpy=np.sin,
                 scalar=lambda s, x: s.sin(x), domain=(-4, 4),
                 vjp=dict(self=lambda grad, self: grad * conj(self.cos())))  # fmt: skip
@@ -58,10 +59,12 @@ tan = pointwise("tan", "self -> result", promote="float", numpy=np.tan,
                 vjp=dict(self=lambda grad, result: grad * conj(1 + result * result)))  # fmt: skip
 asin = pointwise("asin", "self -> result", promote="float", numpy=np.arcsin, names=("arcsin",),
                  scalar=lambda s, x: s.asin(x), domain=(-0.8, 0.8),
-                 vjp=dict(self=lambda grad, self: grad * conj((1 - self * self).rsqrt())))  # fmt: skip
+                 vjp=dict(self=lambda grad, self: (
+                     grad * conj((1 - self * self).rsqrt()))))  # fmt: skip
 acos = pointwise("acos", "self -> result", promote="float", numpy=np.arccos, names=("arccos",),
                  scalar=lambda s, x: s.acos(x), domain=(-0.8, 0.8),
-                 vjp=dict(self=lambda grad, self: grad * -conj((1 - self * self).rsqrt())))  # fmt: skip
+                 vjp=dict(self=lambda grad, self: (
+                     grad * -conj((1 - self * self).rsqrt()))))  # fmt: skip
 atan = pointwise("atan", "self -> result", promote="float", numpy=np.arctan, names=("arctan",),
                  scalar=lambda s, x: s.atan(x), domain=(-3, 3),
                  vjp=dict(self=lambda grad, self: grad / conj(self * self + 1)))  # fmt: skip
@@ -76,7 +79,8 @@ tanh = pointwise("tanh", "self -> result", promote="float", numpy=np.tanh,
                  vjp=dict(self=lambda grad, result: grad * conj(1 - result * result)))  # fmt: skip
 asinh = pointwise("asinh", "self -> result", promote="float", numpy=np.arcsinh,
                   names=("arcsinh",), scalar=lambda s, x: s.asinh(x), domain=(-3, 3),
-                  vjp=dict(self=lambda grad, self: grad * conj((self * self + 1).rsqrt())))  # fmt: skip
+                  vjp=dict(self=lambda grad, self: (
+                      grad * conj((self * self + 1).rsqrt()))))  # fmt: skip
 acosh = pointwise("acosh", "self -> result", promote="float", numpy=np.arccosh,
                   names=("arccosh",), scalar=lambda s, x: s.acosh(x), domain=(1.2, 4),
                   vjp=dict(self=lambda grad, self: (
@@ -93,7 +97,8 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 sigmoid = pointwise("sigmoid", "self -> result", promote="float", numpy=_sigmoid,
                     spaces="torch nn.functional",
                     scalar=lambda s, x: s.sigmoid(x), domain=(-4, 4),
-                    vjp=dict(self=lambda grad, result: grad * conj((1 - result) * result)))  # fmt: skip
+                    vjp=dict(self=lambda grad, result: (
+                        grad * conj((1 - result) * result))))  # fmt: skip
 atan2 = pointwise("atan2", "self other -> result", promote="float", numpy=np.arctan2,
                   names=("arctan2",), numbers="", scalar=lambda s, a, b: s.atan2(a, b),
                   domain=(0.5, 3),

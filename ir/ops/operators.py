@@ -13,7 +13,7 @@ def _forward(function: Any) -> Any:
     """`self op other`; NotImplemented for operands that are neither Values nor numbers."""
 
     def operator(self: Any, other: Any) -> Any:
-        if isinstance(other, Value) or isinstance(other, NUMBERS):
+        if isinstance(other, (Value, *NUMBERS)):
             return function(self, other)
         number = _as_number(other)
         return NotImplemented if number is None else function(self, number)
@@ -73,7 +73,12 @@ def _reflected_division(self: Any, other: Any) -> Any:
     return arithmetic.div_op(other, self)
 
 
+def _reflected_matmul(self: Any, other: Any) -> Any:
+    return products.matmul(other, self) if isinstance(other, Value) else NotImplemented
+
+
 Value.__matmul__ = _matmul  # type: ignore[attr-defined]
+Value.__rmatmul__ = _reflected_matmul  # type: ignore[attr-defined]
 Value.__rtruediv__ = Value.__rdiv__ = _forward(_reflected_division)  # type: ignore[attr-defined]
 Value.__div__ = Value.__truediv__  # type: ignore[attr-defined]
 Value.__neg__ = lambda self: arithmetic.neg(self)  # type: ignore[attr-defined]

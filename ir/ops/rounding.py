@@ -236,5 +236,3 @@ def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = No
         posinf = largest if posinf is None else posinf
         neginf = -largest if neginf is None else neginf
     return nan_to_num_op(input, nan=nan, posinf=posinf, neginf=neginf)
-
-
