@@ -84,7 +84,7 @@ set_default_dtype = _types.set_default_dtype
 
 globals().update(_namespace("torch"))
 
-from . import autograd, special  # noqa: E402
+from . import autograd, linalg, special  # noqa: E402
 from .compile import compile, is_compiling  # noqa: E402
 
 

@@ -8,19 +8,23 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Template, define
-from ..types import TensorType, broadcast_shapes
-from ..value import Value, public
+from ..types import FLOAT, TensorType, bool_, broadcast_shapes, type_word
+from ..value import public
 from .arithmetic import conj
-from .kinds import operands
+from .kinds import require_value
+
+_WORDS = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int",
+          "float16": "c10::Half", "bfloat16": "c10::BFloat16"}  # fmt: skip
 
 
-def same_dtype(name: str, a: TensorType, b: TensorType) -> None:
+def same_dtype(a: TensorType, b: TensorType, kernel: str = "addmm_impl_cpu_") -> None:
+    """Matrix products neither promote nor know bools."""
     if a.dtype is not b.dtype:
-        words = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: "
-            f"{words.get(a.dtype.name, a.dtype.name)} != {words.get(b.dtype.name, b.dtype.name)}"
-        )
+        first, second = (_WORDS.get(t.dtype.name, t.dtype.name) for t in (a, b))
+        raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
+                           f"{first} != {second}")  # fmt: skip
+    if a.dtype is bool_:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
 
 
 def mm_type(self: TensorType, mat2: TensorType) -> TensorType:
@@ -32,7 +36,7 @@ def mm_type(self: TensorType, mat2: TensorType) -> TensorType:
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied "
                            f"({self.shape[0]}x{self.shape[1]} and "
                            f"{mat2.shape[0]}x{mat2.shape[1]})")  # fmt: skip
-    same_dtype("mm", self, mat2)
+    same_dtype(self, mat2)
     return TensorType(self.dtype, (self.shape[0], mat2.shape[1]))
 
 
@@ -56,7 +60,10 @@ def bmm_type(self: TensorType, mat2: TensorType) -> TensorType:
             f"Expected size for first two dimensions of batch2 tensor to be: "
             f"[{self.shape[0]}, {self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
         )
-    same_dtype("bmm", self, mat2)
+    if self.dtype is not mat2.dtype:
+        raise RuntimeError(f"expected scalar type {type_word(self.dtype)} but found "
+                           f"{type_word(mat2.dtype)}")  # fmt: skip
+    same_dtype(self, mat2, "baddbmm")
     return TensorType(self.dtype, (self.shape[0], self.shape[1], mat2.shape[2]))
 
 
@@ -68,9 +75,18 @@ bmm_op = define(
 
 
 def mv_type(self: TensorType, vec: TensorType) -> TensorType:
-    if self.ndim != 2 or vec.ndim != 1 or self.shape[1] != vec.shape[0]:
-        raise RuntimeError(f"size mismatch, got input ({self.shape[0]}), mat ({self}), vec ({vec})")
-    same_dtype("mv", self, vec)
+    if self.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError("vector + matrix @ vector expected, got 1, "
+                           f"{self.ndim}, {vec.ndim}")  # fmt: skip
+    rows, columns = self.shape
+    if columns != vec.shape[0]:
+        raise RuntimeError(f"size mismatch, got input ({rows}), mat ({rows}x{columns}), vec "
+                           f"({vec.shape[0]})")  # fmt: skip
+    if self.dtype is not vec.dtype:
+        words = [type_word(t.dtype) for t in (vec, self, vec)]
+        raise RuntimeError("addmv input tensors must have the same dtype, but got "
+                           f"{words[0]}, {words[1]}, and {words[2]}")  # fmt: skip
+    same_dtype(self, vec, "addmv_impl_cpu")
     return TensorType(self.dtype, self.shape[:1])
 
 
@@ -87,11 +103,14 @@ def dot_type(self: TensorType, tensor: TensorType) -> TensorType:
     if self.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
     if self.shape != tensor.shape:
-        raise RuntimeError("inconsistent tensor size, expected tensor "
-                           f"[{self.shape[0]}] and src [{tensor.shape[0]}] to have the same number "
-                           "of elements, but got "
-                           f"{self.shape[0]} and {tensor.shape[0]} elements respectively")  # fmt: skip
-    same_dtype("dot", self, tensor)
+        m, n = self.shape[0], tensor.shape[0]
+        raise RuntimeError(f"inconsistent tensor size, expected tensor [{m}] and src [{n}] to have "
+                           f"the same number of elements, but got {m} and {n} elements "
+                           "respectively")  # fmt: skip
+    if self.dtype is not tensor.dtype:
+        raise RuntimeError("dot : expected both vectors to have same dtype, but found "
+                           f"{type_word(self.dtype)} and {type_word(tensor.dtype)}")  # fmt: skip
+    same_dtype(self, tensor, "dot")
     return TensorType(self.dtype, ())
 
 
@@ -103,39 +122,48 @@ dot_op = define(
 )  # fmt: skip
 
 
-def checked(op: Any) -> Any:
-    """The public function of a product: inference first, since NumPy accepts more than torch."""
-
-    def function(input: Any, other: Any) -> Any:
-        operands(op.name, input, other)
-        for value in (input, other):
-            if not isinstance(value, Value):
-                raise TypeError(f"{op.name}(): arguments must be Tensors, not "
-                                f"{type(value).__name__}")  # fmt: skip
-        op.infer(input.type_, other.type_)
-        return op(input, other)
-
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = f"{op.name}(input, {op.inputs[1]})."
-    return function
+def product(op: Any, *operands: Any) -> Any:
+    """Runs a product; inference first, since NumPy accepts more than torch."""
+    for position, value in enumerate(operands):
+        require_value(op.name, value, "input" if position == 0 else op.inputs[position], position)
+    op.infer(*[value.type_ for value in operands])
+    return op(*operands)
 
 
-def _public_product(op: Any, second: str) -> Any:
-    function = checked(op)
-
-    def named(input: Any, *args: Any, **kwargs: Any) -> Any:
-        other = args[0] if args else kwargs[second]
-        return function(input, other)
-
-    named.__name__ = named.__qualname__ = op.name
-    named.__doc__ = function.__doc__
-    return public(op.name)(named)
+@public("mm")
+def mm(input: Any, mat2: Any) -> Any:
+    """mm(input, mat2): the product of two matrices."""
+    return product(mm_op, input, mat2)
 
 
-mm = _public_product(mm_op, "mat2")
-bmm = _public_product(bmm_op, "mat2")
-mv = _public_product(mv_op, "vec")
-dot = _public_product(dot_op, "tensor")
+@public("bmm")
+def bmm(input: Any, mat2: Any) -> Any:
+    """bmm(input, mat2): the products of two batches of matrices."""
+    return product(bmm_op, input, mat2)
+
+
+@public("mv")
+def mv(input: Any, vec: Any) -> Any:
+    """mv(input, vec): a matrix times a vector."""
+    return product(mv_op, input, vec)
+
+
+@public("dot")
+def dot(input: Any, tensor: Any) -> Any:
+    """dot(input, tensor): the dot product of two vectors, not conjugated."""
+    return product(dot_op, input, tensor)
+
+
+# The shape of a fresh product: its memory is shared with a value that nobody else sees, so it is no
+# view.
+unsafe_view = define(
+    "unsafe_view", "self -> result", moves_data=True, kind="view",
+    node=lambda attrs: "SqueezeBackward4" if attrs.get("squeezed") else "UnsafeViewBackward0",
+    numpy=lambda x, *, size, squeezed=False: x.reshape(size),
+    infer=lambda self, *, size, squeezed=False: TensorType(self.dtype, size),
+    lower=Decompose(lambda self, *, size, squeezed=False: self.view(size)),
+    vjp=dict(self=lambda grad, self_type: grad.reshape(self_type.shape)),
+)  # fmt: skip
 
 
 @public("outer", "ger")
@@ -150,10 +178,8 @@ def outer(input: Any, vec2: Any) -> Any:
 @public("matmul")
 def matmul(input: Any, other: Any) -> Any:
     """matmul(input, other): vectors, matrices and broadcast batches of matrices."""
-    operands("matmul", input, other)
-    if not (isinstance(input, Value) and isinstance(other, Value)):
-        raise TypeError("matmul(): argument 'other' (position 2) must be Tensor, not "
-                        f"{type(other).__name__}")  # fmt: skip
+    require_value("matmul", input)
+    require_value("matmul", other, "other", 1)
     a, b = input.ndim, other.ndim
     if a == 0 or b == 0:
         raise RuntimeError("both arguments to matmul need to be at least 1D, but they are "
@@ -163,7 +189,7 @@ def matmul(input: Any, other: Any) -> Any:
     if a == 2 and b == 1:
         return mv(input, other)
     if a == 1 and b == 2:
-        return mm(input.unsqueeze(0), other).squeeze(0)
+        return unsafe_view(mm(input.unsqueeze(0), other), size=(other.shape[1],), squeezed=True)
     if a == 2 and b == 2:
         return mm(input, other)
     if a >= 3 and b <= 2:
@@ -176,8 +202,8 @@ def _fold_left(input: Any, other: Any) -> Any:
     lead = tuple(input.shape[:-1])
     flat = input.reshape((math.prod(lead), input.shape[-1]))
     if other.ndim == 1:
-        return mv(flat, other).view(lead)
-    return mm(flat, other).view((*lead, other.shape[1]))
+        return unsafe_view(mv(flat, other), size=lead)
+    return unsafe_view(mm(flat, other), size=(*lead, other.shape[1]))
 
 
 def _batched(input: Any, other: Any) -> Any:
@@ -195,46 +221,86 @@ def _batched(input: Any, other: Any) -> Any:
     count = math.prod(lead)
     left = input.expand((*lead, *input.shape[-2:])).reshape((count, *input.shape[-2:]))
     right = other.expand((*lead, *other.shape[-2:])).reshape((count, *other.shape[-2:]))
-    return bmm(left, right).view((*lead, input.shape[-2], other.shape[-1]))
+    return unsafe_view(bmm(left, right), size=(*lead, input.shape[-2], other.shape[-1]))
 
 
-def _scale(value: Any, factor: Any) -> Any:
-    return value if factor == 1 else value * conj(factor)
+# --- products with an addend ---------------------------------------------------------------------
 
 
-def _addmm(bias: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    product = np.matmul(a, b)
-    if alpha != 1:
-        product *= product.dtype.type(alpha)
-    if beta == 0:
-        return product
-    product += bias if beta == 1 else bias * product.dtype.type(beta)
-    return product
+def scale(grad: Any, factor: Any) -> Any:
+    """A gradient through a product with a number."""
+    return grad if factor == 1 else grad * conj(factor)
+
+
+def with_addend(multiply: Any) -> Any:
+    """beta * addend + alpha * product, where beta = 0 ignores even nan in the addend."""
+
+    def evaluate(addend: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        result = multiply(a, b)
+        if alpha != 1:
+            result = result * result.dtype.type(alpha)
+        if beta == 0:
+            return result
+        return result + (addend if beta == 1 else addend * result.dtype.type(beta))
+
+    return evaluate
+
+
+def expanded(multiply: Any) -> Any:
+    """The same in ops."""
+
+    def expand(self: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        result = multiply(a, b)
+        result = result if alpha == 1 else result * alpha
+        if beta == 0:
+            return result
+        return (self if beta == 1 else self * beta) + result
+
+    return expand
+
+
+def check_expands(addend: TensorType, shape: tuple[int, ...]) -> None:
+    """The addend must broadcast to the product's shape."""
+    padded = (1,) * (len(shape) - addend.ndim) + addend.shape
+    for d, (have, want) in enumerate(zip(padded, shape)):
+        if addend.ndim > len(shape) or have not in (1, want):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want}) must match the existing size ({have}) "
+                f"at non-singleton dimension {d}.  Target sizes: {list(shape)}.  Tensor sizes: "
+                f"{list(addend.shape)}"
+            )
+
+
+def check_factors(dtype: Any, beta: Any, alpha: Any) -> None:
+    """Integers take integer factors only."""
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if dtype.category < FLOAT and isinstance(factor, float):
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a "
+                               "floating point number.")  # fmt: skip
 
 
 def _addmm_type(self: TensorType, mat1: TensorType, mat2: TensorType, **_: Any) -> TensorType:
-    product = mm_type(mat1, mat2)
-    if broadcast_shapes(self.shape, product.shape) != product.shape:
-        raise RuntimeError(f"The expanded size of the tensor ({product.shape[-1]}) must match the "
-                           f"existing size ({self.shape[-1]}) at non-singleton dimension 1.  Target"
-                           f" sizes: {list(product.shape)}.  Tensor sizes: {list(self.shape)}")  # fmt: skip
-    return product
+    result = mm_type(mat1, mat2)
+    check_expands(self, result.shape)
+    if self.dtype is not result.dtype:
+        raise RuntimeError("self and mat2 must have the same dtype, but got "
+                           f"{type_word(self.dtype)} and {type_word(mat2.dtype)}")  # fmt: skip
+    return result
 
 
 addmm_op = define(
-    "addmm", "self mat1 mat2 -> result", numpy=_addmm, infer=_addmm_type,
-    lower=Decompose(lambda self, mat1, mat2, beta=1, alpha=1: (
-        _scale(mm_op(mat1, mat2), alpha) if beta == 0
-        else _scale(self, beta) + _scale(mm_op(mat1, mat2), alpha))),
-    vjp=dict(self=lambda grad, beta: _scale(grad, beta),
-             mat1=lambda grad, mat2, alpha: _scale(mm_op(grad, transposed(mat2)), alpha),
-             mat2=lambda grad, mat1, alpha: _scale(mm_op(transposed(mat1), grad), alpha)),
+    "addmm", "self mat1 mat2 -> result", numpy=with_addend(np.matmul), infer=_addmm_type,
+    lower=Decompose(expanded(mm_op)),
+    vjp=dict(self=lambda grad, beta: scale(grad, beta),
+             mat1=lambda grad, mat2, alpha: scale(mm_op(grad, transposed(mat2)), alpha),
+             mat2=lambda grad, mat1, alpha: scale(mm_op(transposed(mat1), grad), alpha)),
 )  # fmt: skip
 
 
 @public("addmm", inplace=True)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addmm(input, mat1, mat2, *, beta=1, alpha=1): beta * input + alpha * (mat1 @ mat2)."""
+    check_factors(mat1.dtype, beta, alpha)
     _addmm_type(input.type_, mat1.type_, mat2.type_)
     return addmm_op(input, mat1, mat2, beta=beta, alpha=alpha)
 

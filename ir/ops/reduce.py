@@ -114,6 +114,8 @@ def product_of_others(x: Any, dim: Any) -> Any:
     order = [d for d in range(x.ndim) if d not in dim] + list(dim)
     lead = tuple(x.shape[d] for d in order[: x.ndim - len(dim)])
     count = math.prod(x.shape[d] for d in dim)
+    if not count:
+        return x
     flat = x.permute(order).reshape((*lead, count))
     last = len(lead)
     ones = flat.new_ones((*lead, 1))

@@ -1,0 +1,194 @@
+"""Eigenvalues and eigenvectors: eigh, eig. Their rules use only the gradients that arrived.
+
+Note [Phases of singular vectors and eigenvectors]
+    Complex vectors are unique up to a factor of modulus one. A loss that depends on it has no
+    gradient; `phase_check_op` refuses it in torch's words. It is an op, since rules see no data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..op import define
+from ..types import TensorType
+from .arithmetic import conj
+from .linalg_common import (
+    check_float,
+    check_square,
+    diagonal_of,
+    linalg,
+    real_part,
+    set_diagonal,
+)
+from .linalg_solve import solve_op
+from .products import matmul, transposed
+from .results import named_result
+
+
+def skew(matrix: Any) -> Any:
+    return matrix - transposed(matrix)
+
+
+def _check_phase(x: np.ndarray, *, function: str, vectors: str) -> np.ndarray:
+    tolerance = 1e-2 if x.dtype == np.complex64 else 1e-5
+    if not np.allclose(x.imag, 0, rtol=tolerance, atol=tolerance):
+        raise RuntimeError(
+            f"{function}: The {vectors} in the complex case are specified up to multiplication by "
+            "e^{i phi}. The specified loss function depends on this quantity, so it is ill-defined."
+        )
+    return x
+
+
+# see Note [Phases of singular vectors and eigenvectors]
+phase_check_op = define(
+    "phase_check", "self -> result", numpy=_check_phase, infer=lambda self, **_: self,
+    vjp=dict(self=lambda grad: grad),
+)  # fmt: skip
+
+
+def _eigh(a: np.ndarray, *, UPLO: str = "L") -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = np.linalg.eigh(a, UPLO)
+    return values, vectors
+
+
+def eigen_gaps(values: Any) -> Any:
+    """conj(L_j - L_i), with ones on the diagonal."""
+    gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
+    return set_diagonal(conj(gaps), gaps.new_ones(values.shape))
+
+
+def _checked_projection(V: Any, grad_V: Any, function: str) -> Any:
+    inner = matmul(transposed(V), grad_V)
+    if not inner.dtype.is_complex:
+        return inner
+    diagonal = phase_check_op(diagonal_of(inner), function=function, vectors="eigenvectors")
+    return set_diagonal(inner, diagonal)
+
+
+def _eigh_rule(grad_eigenvalues: Any, grad_eigenvectors: Any, eigenvalues: Any,
+               eigenvectors: Any) -> Any:  # fmt: skip
+    """V [skew(V^H V') / 2 / gaps + diag(L')] V^H."""
+    V = eigenvectors
+    if grad_eigenvectors is None:
+        return matmul(V * grad_eigenvalues.unsqueeze(-2), transposed(V))
+    inner = _checked_projection(V, grad_eigenvectors, "linalg_eigh_backward")
+    inner = skew(inner) / 2 / eigen_gaps(eigenvalues)
+    diagonal = grad_eigenvalues
+    diagonal = diagonal_of(inner) * 0 if diagonal is None else diagonal.to(inner.dtype)
+    return matmul(V, matmul(set_diagonal(inner, diagonal), transposed(V)))
+
+
+def _eigen_infer(A: TensorType, **_: Any) -> Any:
+    return TensorType(A.dtype.to_real(), A.shape[:-1]), A
+
+
+eigh_op = define(
+    "linalg_eigh", "A -> eigenvalues eigenvectors", numpy=_eigh, infer=_eigen_infer,
+    vjp=dict(A=_eigh_rule),
+)  # fmt: skip
+
+
+def _eigvalsh_rule(grad: Any, A: Any, UPLO: str) -> Any:
+    V = eigh_op(A, UPLO=UPLO)[1]
+    return matmul(V * grad.unsqueeze(-2), transposed(V))
+
+
+eigvalsh_op = define(
+    "linalg_eigvalsh", "A -> eigenvalues", node="LinalgEighBackward0",
+    numpy=lambda a, *, UPLO="L": np.linalg.eigvalsh(a, UPLO),
+    infer=lambda A, **_: _eigen_infer(A)[0], vjp=dict(A=_eigvalsh_rule),
+)  # fmt: skip
+
+
+def _check_eigh(input: Any, UPLO: str) -> str:
+    check_square("linalg.eigh", input)
+    check_float("linalg.eigh", input)
+    if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return UPLO.upper()
+
+
+@linalg("eigh")
+def eigh(input: Any, UPLO: str = "L") -> Any:
+    """linalg.eigh(input, UPLO='L') -> (eigenvalues, eigenvectors) of Hermitian matrices."""
+    return named_result("linalg_eigh", eigh_op(input, UPLO=_check_eigh(input, UPLO)))
+
+
+@linalg("eigvalsh")
+def eigvalsh(input: Any, UPLO: str = "L") -> Any:
+    """linalg.eigvalsh(input, UPLO='L'): eigenvalues of Hermitian matrices, smallest first."""
+    side = _check_eigh(input, UPLO)
+    return eigh_op(input, UPLO=side)[0] if input.requires_grad else eigvalsh_op(input, UPLO=side)
+
+
+def _complex_of(a: np.ndarray) -> Any:
+    return np.result_type(a.dtype, np.complex64)
+
+
+def _check_finite(name: str, a: np.ndarray) -> None:
+    if not np.isfinite(a).all():
+        raise RuntimeError(f"torch.linalg.{name}: input tensor should not contain infs or NaNs.")
+
+
+def _eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    _check_finite("eig", a)
+    values, vectors = np.linalg.eig(a)
+    return values.astype(_complex_of(a)), vectors.astype(_complex_of(a))
+
+
+def _eig_rule(grad_eigenvalues: Any, grad_eigenvectors: Any, eigenvalues: Any,
+              eigenvectors: Any) -> Any:  # fmt: skip
+    """V^-H [(V^H V' - V^H V Re(diag(V^H V'))) / gaps + diag(L')] V^H."""
+    V = eigenvectors
+    turned = transposed(V)
+    if grad_eigenvectors is None:
+        return solve_op(turned, grad_eigenvalues.unsqueeze(-1) * turned)[0]
+    inner = _checked_projection(V, grad_eigenvectors, "linalg_eig_backward")
+    lengths = real_part(diagonal_of(inner)).unsqueeze(-2)
+    inner = (inner - matmul(turned, V) * lengths) / eigen_gaps(eigenvalues)
+    diagonal = diagonal_of(inner) * 0 if grad_eigenvalues is None else grad_eigenvalues
+    return solve_op(turned, matmul(set_diagonal(inner, diagonal), turned))[0]
+
+
+def _eig_infer(self: TensorType) -> Any:
+    dtype = self.dtype.to_complex()
+    return TensorType(dtype, self.shape[:-1]), TensorType(dtype, self.shape)
+
+
+eig_op = define(
+    "linalg_eig", "self -> eigenvalues eigenvectors", numpy=_eig, infer=_eig_infer,
+    vjp=dict(self=_eig_rule),
+)  # fmt: skip
+
+
+def _eigvals(a: np.ndarray) -> np.ndarray:
+    _check_finite("eigvals", a)
+    return np.linalg.eigvals(a).astype(_complex_of(a))
+
+
+def _eigvals_rule(grad: Any, self: Any) -> Any:
+    return _eig_rule(grad, None, *eig_op(self))
+
+
+eigvals_op = define(
+    "linalg_eigvals", "self -> eigenvalues", node="LinalgEigBackward0", numpy=_eigvals,
+    infer=lambda self: _eig_infer(self)[0], vjp=dict(self=_eigvals_rule),
+)  # fmt: skip
+
+
+@linalg("eig")
+def eig(input: Any) -> Any:
+    """linalg.eig(input) -> (eigenvalues, eigenvectors), complex."""
+    check_square("linalg.eig", input)
+    check_float("linalg.eig", input)
+    return named_result("linalg_eig", eig_op(input))
+
+
+@linalg("eigvals")
+def eigvals(input: Any) -> Any:
+    """linalg.eigvals(input): eigenvalues, complex."""
+    check_square("linalg.eigvals", input)
+    check_float("linalg.eigvals", input)
+    return eig_op(input)[0] if input.requires_grad else eigvals_op(input)
