@@ -38,6 +38,7 @@ class CompiledFunction:
         self.events: list[str] = []
         self.eager_calls = 0
         self.lock = threading.RLock()
+        self.specialised: set[int] = set()  # float arguments whose value is part of the key
         self.keep: list[Any] = []  # objects whose identity is part of a key
         functools.update_wrapper(self, function, updated=())
 
@@ -46,8 +47,7 @@ class CompiledFunction:
             return self.function(*args, **kwargs)
         leaves: list[Any] = []
         structure = flatten((args, kwargs), leaves)
-        key = (structure, *map(leaf_key, leaves), state.grad_enabled, state.inference,
-               default_dtype())  # fmt: skip
+        key = self.key_of(structure, leaves)
         try:
             found = self.traces.get(key)
         except TypeError:  # an argument can't be part of a key
@@ -72,6 +72,15 @@ class CompiledFunction:
             default_generator.set_state(before)
         return result
 
+    def key_of(self, structure: Any, leaves: list[Any]) -> Any:
+        """What selects a trace. Floats are data, unless the body was seen to look at them."""
+        modes = (state.grad_enabled, state.inference, default_dtype())
+        parts = [leaf_key(leaf) for leaf in leaves]
+        for place in self.specialised:
+            if place < len(leaves) and type(leaves[place]) is float:
+                parts[place] = ("value", leaves[place])
+        return (structure, *parts, *modes)
+
     def run_eagerly(self, args: Any, kwargs: Any) -> Any:
         self.eager_calls += 1
         return self.function(*args, **kwargs)
@@ -87,18 +96,25 @@ class CompiledFunction:
                 self.refusals[key] = f"more than {MAX_TRACES} traces for one kind of call"
                 return self.run_eagerly(args, kwargs)
             self.keep.extend(x for x in leaves if not isinstance(x, (Tensor, *PLAIN)))
-            return self.record_call(key, args, kwargs, leaves)
+            return self.record_call(key, structure, leaves)
 
-    def record_call(self, key: Any, args: Any, kwargs: Any, leaves: list[Any]) -> Any:
+    def record_call(self, key: Any, structure: Any, leaves: list[Any]) -> Any:
         try:
-            recording = Recording(self.function, args, kwargs, leaves, self.name)
+            recording = Recording(
+                self.function, structure, leaves, self.name, self.specialised
+            )
         except Refused as refused:
             # nothing was changed by the recorder, but the body may have begun to write: the
             # reasons that stop a recording in the middle are found before any write
             self.refusals[key] = str(refused)
+            args, kwargs = unflatten(structure, iter(leaves))
             return self.run_eagerly(args, kwargs)
         output = recording.output
         if self.finish(key, recording, leaves):
+            return output
+        used = recording.used_places() - self.specialised
+        if used:
+            self.specialised |= used
             return output
         reason = recording.problems[0] if recording.problems else "unknown reason"
         if "kept in Python state" in reason:
@@ -209,6 +225,8 @@ def leaf_key(leaf: Any) -> Any:
     """What of an argument selects a trace."""
     if isinstance(leaf, Tensor):
         return (leaf.dtype, leaf._array.shape, leaf._requires_grad, leaf._array.flags.c_contiguous)
+    if type(leaf) is float:
+        return float
     if isinstance(leaf, PLAIN):
         return (type(leaf), leaf)
     return ("object", id(leaf))

@@ -9,11 +9,12 @@ from typing import Any
 from .guards import Environment
 from .ir.bind import epoch, interpreting, state
 from .ir.graph import Graph
-from .pytree import flatten
+from .pytree import flatten, unflatten
 from .segments import Segment, cut, merge
 from .tracer.inplace import look
 from .tracer.random import default_generator
 from .tracer.recorder import Recorder, Refused
+from .tracer.scalars import RunTimeNumber, run_time_number
 from .tracer.tape import FREED, Node, next_sequence, user_place
 from .tracer.tensor import Tensor
 
@@ -31,6 +32,7 @@ class Trace:
         self.grad_guards = [
             (recording.owner_source(t), none) for t, none in recording.recorder.grad_guards
         ]
+        self.comparisons = recording.comparisons()
         self.guard_ids = {(id(o), n) for o, n in recording.recorder.grad_guards}
         self.history = bool(recording.needs)
         self.graphs: list[Graph] = []
@@ -52,6 +54,9 @@ class Trace:
             reason = environment.failure()
         if reason is not None:
             return reason
+        for read, how, other, outcome in self.comparisons:
+            if bool(how(read(leaves), other)) is not outcome:
+                return "a comparison of a number came out differently"
         for owner, was_none in self.grad_guards:
             if (owner(leaves)._grad is None) is not was_none:
                 return ".grad of a parameter was " + ("None" if was_none else "a tensor")
@@ -119,30 +124,81 @@ MISS = object()
 class Recording:
     """A call that runs eagerly with the recorder on."""
 
-    def __init__(self, function: Any, args: Any, kwargs: Any, leaves: list[Any], name: str):
+    def __init__(
+        self, function: Any, structure: Any, leaves: list[Any], name: str, specialised: set[int]
+    ):
         self.leaves = leaves
         self.environment = Environment(function, leaves)
         self.recorder = recorder = Recorder(name)
         self.sources: list[Any] = []
+        self.number_places: dict[int, int] = {}
+        self.hypers: dict[Any, Any] = {}
         self.flags: list[bool] = []  # did the external require grad when it was met?
         recorder.on_lift = self.on_lift
         self.argument_places = {
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
         }
+        self.numbers: dict[int, Any] = {}  # id of a run-time number -> how to read it at a call
+        recorder.hyper = self.hyper
+        args, kwargs = self.with_numbers(structure, leaves, specialised)
         before = default_generator.get_state()
         with interpreting(recorder):
             for leaf in leaves:
                 if isinstance(leaf, Tensor):
                     recorder.var_of(leaf)
             self.output = function(*args, **kwargs)
+        self.recorded_output, self.output = self.output, without_numbers(self.output)
         drew = (before != default_generator.get_state()).any()
         self.problems = list(recorder.problems)
+        if recorder.used_numbers:
+            self.problems.append("a number argument's value is used by Python; later calls "
+                                 "specialise on it")  # fmt: skip
         if drew and not any(n.op.random for n in recorder.builder.nodes):
             self.problems.append("random numbers were drawn outside the recorded ops")
         changed = self.environment.failure()
         if changed is not None:
             self.problems.append(f"the body changes Python state while it runs: {changed}; keep it "
                                  "in a tensor")  # fmt: skip
+
+    # --- run-time numbers ---
+
+    def with_numbers(self, structure: Any, leaves: list[Any], specialised: set[int]) -> Any:
+        """The arguments with floats replaced by run-time numbers."""
+        replaced = []
+        for place, leaf in enumerate(leaves):
+            if type(leaf) is float and place not in specialised:
+                leaf = self.number(leaf, lambda leaves, k=place: leaves[k])
+                self.number_places[id(leaf)] = place
+            replaced.append(leaf)
+        return unflatten(structure, iter(replaced))
+
+    def number(self, value: float, read: Any) -> Any:
+        made = run_time_number(value)
+        self.numbers[id(made)] = (made, read)
+        return made
+
+    def hyper(self, group: dict[str, Any], name: str, value: float) -> Any:
+        """An optimizer's hyper-parameter: read again at each call."""
+        known = self.hypers.get((id(group), name))
+        if known is None:
+            known = self.number(value, lambda leaves: group[name])
+            self.hypers[id(group), name] = known
+        return known
+
+    def comparisons(self) -> list[Any]:
+        """Guards on run-time numbers; one on a derived number makes its inputs specialise."""
+        guards = []
+        for number, how, other, outcome in self.recorder.comparisons:
+            if id(number) not in self.numbers or isinstance(other, RunTimeNumber):
+                raise Refused("a branch on a number computed from run-time numbers")
+            guards.append((self.numbers[id(number)][1], how, other, outcome))
+        return guards
+
+    def used_places(self) -> set[int]:
+        """Float arguments whose value Python saw: the next call specialises on them."""
+        if not self.recorder.used_numbers:
+            return set()
+        return set(self.number_places.values())
 
     # --- where inputs come from at each call ---
 
@@ -151,6 +207,10 @@ class Recording:
         self.flags.append(tensor._requires_grad)
 
     def source_of(self, tensor: Tensor) -> Any:
+        known = self.numbers.get(id(tensor))
+        if known is not None:
+            read = known[1]
+            return lambda leaves: run_time_number(read(leaves))
         place = self.argument_places.get(id(tensor))
         if place is not None:
             return lambda leaves: leaves[place]
@@ -181,7 +241,7 @@ class Recording:
     def build(self) -> None:
         recorder = self.recorder
         out_leaves: list[Any] = []
-        self.structure = flatten(self.output, out_leaves)
+        self.structure = flatten(self.recorded_output, out_leaves)
         self.results: list[Tensor] = []
         self.makers = [self.maker(leaf) for leaf in out_leaves]
         self.collect_grad_effects()
@@ -189,6 +249,7 @@ class Recording:
         if recorder.differentiable_writes():
             raise Refused("a write into a tensor from outside takes part in autograd; write under "
                           "no_grad() or return the new value")  # fmt: skip
+        self.recorded_output = None  # it must not keep alive what `leaked` looks for
         self.needs = [
             k for k, t in enumerate(self.results)
             if t._requires_grad and recorder.var_of(t) not in recorder.backward_roots
@@ -203,6 +264,8 @@ class Recording:
             return lambda context: leaf  # a Python value: guards hold it still
         recorder = self.recorder
         recorder.var_of(leaf)
+        if isinstance(leaf, RunTimeNumber):
+            return self.number_result(leaf)
         for position, external in enumerate(recorder.externals):
             if external is leaf:
                 source = self.sources[position]
@@ -211,6 +274,15 @@ class Recording:
         if entry.memory.external is not None:
             return self.view_of_input(entry)
         return self.internal_result(leaf, entry)
+
+    def number_result(self, leaf: Any) -> Any:
+        """A run-time number is handed back as the Python float it stands for."""
+        known = self.numbers.get(id(leaf))
+        if known is not None:
+            read = known[1]
+            return lambda context: float(read(context.leaves))
+        number = self.result_number(leaf, self.recorder.entries[id(leaf)])
+        return lambda context: context.results[number].item()
 
     def view_of_input(self, entry: Any) -> Any:
         source, chain = self.sources[entry.memory.external], entry.chain
@@ -281,6 +353,16 @@ class Recording:
             gc.collect()
         alive = [text for reference, text in watched if reference() is not None]
         return f"a {alive[0]} tensor it computed" if alive else ""
+
+
+def without_numbers(output: Any) -> Any:
+    """What the caller gets: floats for run-time numbers. Kept as it is where there are none."""
+    leaves: list[Any] = []
+    structure = flatten(output, leaves)
+    if not any(isinstance(leaf, RunTimeNumber) for leaf in leaves):
+        return output
+    plain = [x._array.item() if isinstance(x, RunTimeNumber) else x for x in leaves]
+    return unflatten(structure, iter(plain))
 
 
 def saved_by_graph(results: list[Tensor]) -> set[int]:

@@ -201,15 +201,20 @@ def result_type(operands: Iterable[Any]) -> DType:
     only where its category is higher than what the levels above it gave.
     """
     levels: list[DType | None] = [None, None, None]
+    wide = False
     for operand in operands:
         if operand is None:
             continue
         if isinstance(operand, int | float | complex | np.number | np.bool_):
             level, dtype = 2, scalar_dtype(operand)
+        elif getattr(operand, "wrapped", False):  # a Python float known only at run time
+            level, dtype, wide = 2, default_dtype(), True
         else:
             level, dtype = (0 if operand.ndim else 1), operand.dtype
         seen = levels[level]
         levels[level] = dtype if seen is None else promote_types(seen, dtype)
+    if wide and levels[0] is None and levels[1] is None:
+        return float64  # arithmetic among Python floats
     result = None
     for dtype in levels:
         if dtype is not None and (result is None or dtype.category > result.category):

@@ -16,11 +16,12 @@ from typing import Any
 
 from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol
-from ..ir.graph import CAPTURED, Graph, Output, Place, Var
+from ..ir.graph import CAPTURED, SCALAR, Graph, Output, Place, Var
 from ..ir.op import TABLE, Op
-from ..ir.types import FLOAT, TensorType
+from ..ir.types import FLOAT, TensorType, result_type
 from . import eager
 from .inplace import look, put
+from .scalars import RunTimeNumber
 from .tape import line_of, user_place
 from .tensor import Tensor
 
@@ -71,6 +72,8 @@ class Recorder:
         self.needing: set[Var] = set()  # Vars that require grad in eager's eyes
         self.branches: list[Branch] = []
         self.problems: list[str] = []
+        self.comparisons: list[Any] = []  # (run-time number, comparison, other, outcome)
+        self.used_numbers: list[Any] = []  # run-time numbers whose value Python saw
         self.backward_roots: set[Var] = set()
         self.on_lift: Any = None
         # .grad fields: whose gradient a tensor is, what was read, assigned, changed
@@ -87,6 +90,8 @@ class Recorder:
         operands = [self.operand(value, inputs) for value in inputs]
         result = eager.run(op, inputs, attrs)
         outputs = result if isinstance(result, tuple) else (result,)
+        if any(isinstance(v, RunTimeNumber) for v in inputs):
+            self.keep_wrapped(inputs, outputs)
         vars_ = tuple(Var(TensorType(t.dtype, t._array.shape)) for t in outputs)
         self.builder.append(op, operands, vars_, attrs)
         needed = any(v in self.needing for v in operands if v is not None)
@@ -115,7 +120,16 @@ class Recorder:
         self.memories[id(root)] = memory
         self.entries[id(tensor)] = Entry(tensor, memory, (), var)
 
+    def keep_wrapped(self, inputs: Any, outputs: Any) -> None:
+        """Arithmetic among run-time numbers gives run-time numbers."""
+        if not any(isinstance(v, Tensor) and not isinstance(v, RunTimeNumber) for v in inputs):
+            for tensor in outputs:
+                if tensor.dtype.name == "float64" and not tensor._array.ndim:
+                    tensor.__class__ = RunTimeNumber
+
     def operand(self, value: Any, inputs: Any) -> Var | None:
+        if isinstance(value, RunTimeNumber):
+            return self.number_operand(value, inputs)
         if isinstance(value, Tensor):
             return self.var_of(value)
         if value is None:
@@ -123,6 +137,15 @@ class Recorder:
         from ..ir.builder import number_type
 
         return self.builder.constant(value, number_type(value, inputs))
+
+    def number_operand(self, value: Any, inputs: Any) -> Var:
+        """A run-time number beside tensors takes the dtype a Python number would."""
+        var = self.var_of(value)
+        tensors = [v for v in inputs if isinstance(v, Tensor) and not isinstance(v, RunTimeNumber)]
+        if not tensors:
+            return var
+        dtype = result_type([*tensors, 1.0])
+        return var if dtype is var.dtype else self.emit("cast", var, dtype=dtype)
 
     def emit(self, name: str, *operands: Var, **attrs: Any) -> Var:
         """Appends an op to the graph alone: nothing runs."""
@@ -153,7 +176,8 @@ class Recorder:
             return self.alias_of_known(tensor, self.memories[id(root)])
         position = len(self.externals)
         name = tensor.__dict__.get("_name", "")
-        symbol = self.builder.input(TensorType(tensor.dtype, tensor._array.shape), CAPTURED, name)
+        kind = SCALAR if isinstance(tensor, RunTimeNumber) else CAPTURED
+        symbol = self.builder.input(TensorType(tensor.dtype, tensor._array.shape), kind, name)
         self.externals.append(tensor)
         if self.on_lift is not None:
             self.on_lift(tensor)
@@ -223,8 +247,15 @@ class Recorder:
         var = self.var_of(tensor)
         self.branches.append(Branch(var, outcome, len(self.builder.nodes), current_place()))
 
+    def compared(self, number: Any, how: Any, other: Any, outcome: bool) -> None:
+        """Python compared a run-time number: the outcome must be the same at replay."""
+        self.comparisons.append((number, how, other, outcome))
+
     def escaped(self, tensor: Tensor, how: str) -> None:
         """Python looked at a value: it must see the real one at every call."""
+        if isinstance(tensor, RunTimeNumber):
+            self.used_numbers.append(tensor)
+            return
         self.problems.append(f"{how} ({place_text()}) hands a value to Python; return the tensor "
                              "and read it outside")  # fmt: skip
 

@@ -1,0 +1,53 @@
+"""`compile(module)`: a module whose forward is compiled; everything else is the module's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .compile import CompiledFunction
+from .nn.modules.module import Module
+
+
+class CompiledModule(Module):
+    """Wraps a module: attributes, parameters and state_dict are those of the original."""
+
+    def __init__(self, module: Any, options: dict[str, Any]):
+        object.__setattr__(self, "_orig_mod", module)
+        object.__setattr__(self, "_compiled", CompiledFunction(module, options))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._compiled(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_orig_mod"), name)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _OWN:
+            return object.__getattribute__(self, name)
+        module = object.__getattribute__(self, "_orig_mod")
+        if name in _INSPECTION:
+            return getattr(object.__getattribute__(self, "_compiled"), name)
+        return getattr(module, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
+    def __repr__(self) -> str:
+        return f"OptimizedModule(\n  (_orig_mod): {self._orig_mod!r}\n)".replace("\n(", "\n  (")
+
+    def __len__(self) -> int:
+        return len(self._orig_mod)
+
+    def __iter__(self) -> Any:
+        return iter(self._orig_mod)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._orig_mod[key]
+
+
+_OWN = {"_orig_mod", "_compiled", "__class__", "__call__", "__setattr__", "__getattr__",
+        "__delattr__", "__repr__"}  # fmt: skip
+_INSPECTION = {"explain", "dump", "stages", "report", "cache_clear", "graph", "traces"}
