@@ -14,7 +14,7 @@ chunks and threads; so its bits depend on shapes alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from .gemm_tile import Tile, packed_tile, phis, step, transpose
@@ -46,6 +46,42 @@ def field_index(name: str) -> int:
     return next(i for i, f in enumerate(FIELDS) if f.name == name)
 
 
+class Unrolled:
+    """The unrolled parts of a tile's loop over k; `panel` is the number of rows A is packed in."""
+
+    def __init__(self, t: Tile, panel: int, unroll: int):
+        zero, last = "zeroinitializer", f"%rm{unroll - 1}"
+        self.rows = "".join(
+            f"  %co.{i} = mul i64 %ldc, {i}\n"
+            f"  %c.{i} = getelementptr inbounds {t.element}, ptr %c, i64 %co.{i}\n"
+            f"  call void @llvm.prefetch.p0(ptr %c.{i}, i32 1, i32 3, i32 1)\n"
+            for i in range(t.rows)
+        )
+        self.main = phis(t, "m", (zero, "entry"), (last, "main"))
+        for u in range(unroll):
+            self.main += step(t, f"m{u}", "%ma", "%mb", u, "m" if u == 0 else f"rm{u - 1}", panel)
+        self.rest = phis(t, "s", (zero, "entry"), (last, "main"))
+        self.tail = phis(t, "t", ("%s", "rest"), ("%rt0", "tail"))
+        self.tail += step(t, "t0", "%ta", "%tb", 0, "t", panel)
+        self.joined = phis(t, "f", ("%s", "rest"), ("%rt0", "tail"))
+        self._stores(t, SIZE[t.element])
+
+    def _stores(self, t: Tile, size: int) -> None:
+        self.overwrite = self.accumulate = ""
+        for i, v in t.cells():
+            cell = f"{i}.{v}"
+            self.joined += (
+                f"  %p.{cell} = getelementptr inbounds {t.element}, ptr %c.{i}, "
+                f"i64 {v * t.lanes}\n"
+            )
+            self.overwrite += f"  store {t.vector} %f.{cell}, ptr %p.{cell}, align {size}\n"
+            self.accumulate += (
+                f"  %o.{cell} = load {t.vector}, ptr %p.{cell}, align {size}\n"
+                f"  %n.{cell} = fadd {t.vector} %f.{cell}, %o.{cell}\n"
+                f"  store {t.vector} %n.{cell}, ptr %p.{cell}, align {size}\n"
+            )
+
+
 class Core:
     """Context of gemm_core.ll.j2."""
 
@@ -60,39 +96,12 @@ class Core:
         self.block_rows = max(1, 147456 // (256 * self.size) // t.rows) * t.rows
         self.block_columns = 3072 // t.columns * t.columns
         self.pack_columns = 8 * t.columns
-        self._unrolled(t)
+        self.half_rows = t.rows // 2
+        self.whole = Unrolled(t, t.rows, self.unroll)
+        # the last few rows, which would waste most of a whole tile
+        self.half = Unrolled(replace(t, rows=self.half_rows), t.rows, self.unroll)
         self.transpose_a = transpose(t, t.rows)
         self.transpose_b = transpose(t, t.columns)
-
-    def _unrolled(self, t: Tile) -> None:
-        """The unrolled parts of the tile's loop."""
-        zero, last = "zeroinitializer", f"%rm{self.unroll - 1}"
-        self.rows = "".join(
-            f"  %co.{i} = mul i64 %ldc, {i}\n"
-            f"  %c.{i} = getelementptr inbounds {t.element}, ptr %c, i64 %co.{i}\n"
-            f"  call void @llvm.prefetch.p0(ptr %c.{i}, i32 1, i32 3, i32 1)\n"
-            for i in range(t.rows)
-        )
-        self.main = phis(t, "m", (zero, "entry"), (last, "main"))
-        for u in range(self.unroll):
-            self.main += step(t, f"m{u}", "%ma", "%mb", u, "m" if u == 0 else f"rm{u - 1}")
-        self.rest = phis(t, "s", (zero, "entry"), (last, "main"))
-        self.tail = phis(t, "t", ("%s", "rest"), ("%rt0", "tail"))
-        self.tail += step(t, "t0", "%ta", "%tb", 0, "t")
-        self.joined = phis(t, "f", ("%s", "rest"), ("%rt0", "tail"))
-        self.overwrite = self.accumulate = ""
-        for i, v in t.cells():
-            cell = f"{i}.{v}"
-            self.joined += (
-                f"  %p.{cell} = getelementptr inbounds {t.element}, ptr %c.{i}, "
-                f"i64 {v * t.lanes}\n"
-            )
-            self.overwrite += f"  store {t.vector} %f.{cell}, ptr %p.{cell}, align {self.size}\n"
-            self.accumulate += (
-                f"  %o.{cell} = load {t.vector}, ptr %p.{cell}, align {self.size}\n"
-                f"  %n.{cell} = fadd {t.vector} %f.{cell}, %o.{cell}\n"
-                f"  store {t.vector} %n.{cell}, ptr %p.{cell}, align {self.size}\n"
-            )
 
     def index(self, name: str) -> int:
         return field_index(name)

@@ -53,7 +53,7 @@ def packed_tile(element: str, target: Target) -> Tile:
     return Tile(element, lanes, rows, vectors)
 
 
-def step(t: Tile, tag: str, a: str, b: str, offset: int, before: str) -> str:
+def step(t: Tile, tag: str, a: str, b: str, offset: int, before: str, panel: int) -> str:
     """One k of packed panels: accumulators %{before}.i.v become %r{tag}.i.v."""
     lines = []
     for v in range(t.vectors):
@@ -63,7 +63,7 @@ def step(t: Tile, tag: str, a: str, b: str, offset: int, before: str) -> str:
             f"%b{tag}.{v} = load {t.vector}, ptr %bq{tag}.{v}, align {4 * t.lanes}",
         ]
     for i in range(t.rows):
-        at = offset * t.rows + i
+        at = offset * panel + i
         lines.append(f"%aq{tag}.{i} = getelementptr inbounds {t.element}, ptr {a}, i64 {at}")
         lines += broadcast(t, f"%av{tag}.{i}", f"%aq{tag}.{i}", f"{tag}.{i}")
         lines += [multiply_add(t, f"%r{tag}.{i}.{v}", f"%av{tag}.{i}", f"%b{tag}.{v}",

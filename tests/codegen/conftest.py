@@ -103,16 +103,19 @@ exit:
 
 
 @functools.cache
-def cores():
-    """The packed cores of both element types, with chunks run one after the other."""
-    serial = jit.load(jit.compile_text(SERIAL), ["wengert_parallel"])
-    found = {"wengert_parallel": (serial, serial.address("wengert_parallel"))}
+def cores(parallel=None):
+    """Imports of products: the packed cores, and who runs chunks (one after the other)."""
+    found, kept = {"wengert_parallel": parallel}, []
+    if parallel is None:
+        kept.append(jit.load(jit.compile_text(SERIAL), ["wengert_parallel"]))
+        found["wengert_parallel"] = kept[0].address("wengert_parallel")
     for element_ in ("float", "double"):
         name = core_symbol(element_)
         code = jit.compile_text(core_text(element_, target()), options=jit.LIGHT)
-        library = jit.load(code, [name], {"wengert_parallel": found["wengert_parallel"][1]})
-        found[name] = library, library.address(name)
-    return found
+        parallel = {"wengert_parallel": found["wengert_parallel"]}
+        kept.append(jit.load(code, [name], parallel))
+        found[name] = kept[-1].address(name)
+    return found, kept
 
 
 class Product:
@@ -122,9 +125,7 @@ class Product:
         self.kernel = kernel = gemm.emit(product, target(), kind)
         text = kernel.text + gemm.declarations(set(kernel.imports))
         text += prelude(kernel.calls, target())
-        imports = {name: cores()[name][1] for name in kernel.imports}
-        if parallel is not None and "wengert_parallel" in imports:
-            imports["wengert_parallel"] = parallel
+        imports = {name: cores(parallel)[0][name] for name in kernel.imports}
         self.library = jit.load(jit.compile_text(text), [kernel.name], imports)
         kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(kernel.parameters))
         self.function = kind(self.library.address(kernel.name))

@@ -1,5 +1,7 @@
 """Matrix products: every kind of kernel, layout, edge and epilogue, against NumPy in float64."""
 
+import ctypes
+
 import numpy as np
 import pytest
 from wengert.codegen import gemm
@@ -9,6 +11,7 @@ from wengert.codegen.target import Target
 SHAPES = [(1, 1, 1), (6, 16, 4), (5, 7, 0), (37, 53, 29), (1, 40, 33), (40, 1, 33), (3, 130, 17),
           (145, 17, 257), (64, 64, 64), (70, 33, 300)]  # fmt: skip
 KINDS = {"direct": gemm.Direct, "packed": gemm.Packed}
+ALL = {kind.kind: kind for kind in (gemm.Row, gemm.Dot, gemm.Direct, gemm.Packed)}
 
 
 def matrix(rng, rows, columns, dtype, layout):
@@ -49,6 +52,18 @@ def test_layouts(matmul, rng, kind, layouts, dtype):
         close(run(a, b, c), a.astype(float) @ b, k, dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("layouts", ["NN", "NT", "TN", "TT"])
+def test_every_possible_kind(matmul, rng, layouts, dtype):
+    for m, n, k in [*SHAPES, (1, 300, 1000), (300, 1, 1000), (13, 10, 77)]:
+        a, b = matrix(rng, m, k, dtype, layouts[0]), matrix(rng, k, n, dtype, layouts[1])
+        for kind in gemm.possible(describe(a, b, np.empty((m, n)))):
+            for add in (False, True):
+                c = matrix(rng, m, n, dtype, "N")
+                want = c * add + a.astype(float) @ b
+                close(matmul(describe(a, b, c, accumulate=add), kind)(a, b, c), want, k, dtype)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("columns_first", [False, True])
 def test_accumulates_into_c_by_rows_or_columns(matmul, rng, kind, columns_first):
@@ -70,22 +85,25 @@ def bias_gelu(site):
 site_strides = (1, 1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize("shape", [(12, 32, 300), (13, 35, 300), (7, 5, 20)])
+@pytest.mark.parametrize("shape", [(12, 32, 300), (13, 35, 300), (7, 5, 20), (1, 70, 40)])
+@pytest.mark.parametrize("kind", ALL)
 def test_epilogue(matmul, rng, kind, swapped, shape):
     global site_strides
     m, n, k = shape
-    a, b = matrix(rng, m, k, "float32", "N"), matrix(rng, k, n, "float32", "N")
-    if swapped:  # C by columns: the kernel computes the transpose
-        a, b = matrix(rng, m, k, "float32", "T"), matrix(rng, k, n, "float32", "T")
+    if kind == "row" and m != 1:
+        pytest.skip("a row kernel has one row")
+    m, n = (n, m) if kind == "row" and swapped else (m, n)
+    # C by columns: the kernel computes the transpose
+    layouts = ("N", "T") if kind == "dot" else ("T", "T") if swapped else ("N", "N")
+    a, b = matrix(rng, m, k, "float32", layouts[0]), matrix(rng, k, n, "float32", layouts[1])
     c = matrix(rng, m, n, "float32", "T" if swapped else "N")
     bias, residual = matrix(rng, 1, n, "float32", "N")[0], matrix(rng, m, n, "float32", "N")
     site_strides = strides(residual)
     y = a.astype(float) @ b + bias
     want = y / (1 + np.exp(-1.702 * y)) + residual
     product = describe(a, b, c, epilogue=Epilogue(("bias", "residual"), bias_gelu))
-    close(matmul(product, KINDS[kind])(a, b, c, bias, residual), want, k, "float32")
+    close(matmul(product, ALL[kind])(a, b, c, bias, residual), want, k, "float32")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,7 +131,7 @@ def test_layout_of_c_must_have_a_unit_stride(rng):
     a = matrix(rng, 4, 4, "float32", "N")
     with pytest.raises(ValueError, match="copy it first"):
         gemm.emit(gemm.Matmul("product", "float32", 4, 4, 4, (4, 1), (4, 1), (20, 5)))
-    assert gemm.normalised(describe(a, a, a.T)).swapped
+    assert gemm.orientations(describe(a, a, a.T))[0].swapped
 
 
 @pytest.mark.parametrize("name,bits,registers", [("avx512", 512, 32), ("neon", 128, 32)])
@@ -127,3 +145,35 @@ def test_other_targets_compile(name, bits, registers):
         kernel = gemm.emit(product, target, kind)
         jit.compile_text(kernel.text + gemm.declarations(set(kernel.imports)), options=jit.LIGHT)
     jit.compile_text(core_text("double", target), options=jit.LIGHT)
+
+
+@pytest.mark.parametrize("shape,layouts,kind", [
+    ((64, 64, 64), "NN", "direct"), ((64, 64, 64), "NT", "packed"),
+    ((256, 256, 256), "NN", "packed"), ((128, 10, 512), "NT", "dot"),
+    ((4, 512, 784), "NN", "direct"), ((1, 512, 784), "NN", "row"),
+    ((512, 1, 784), "TN", "row"), ((512, 1, 784), "NN", "dot"), ((1, 10, 512), "NN", "direct"),
+])  # fmt: skip
+def test_choice(rng, shape, layouts, kind):
+    m, n, k = shape
+    a, b = matrix(rng, m, k, "float32", layouts[0]), matrix(rng, k, n, "float32", layouts[1])
+    assert gemm.choose(describe(a, b, np.empty((m, n), "float32"))).kind == kind
+
+
+@pytest.mark.parametrize("shape", [(300, 200, 400), (90, 80, 100), (1, 2000, 700), (6, 900, 700)])
+def test_same_bits_whatever_the_order_of_chunks(matmul, rng, shape):
+    """Chunks run backwards give the same bits, so threads may run them in any order."""
+    m, n, k = shape
+    a, b = matrix(rng, m, k, "float32", "N"), matrix(rng, k, n, "float32", "N")
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    chunk = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+
+    @kind
+    def backwards(function, context, count):
+        for i in reversed(range(count)):
+            chunk(function)(context, i)
+
+    results = []
+    for parallel in (None, ctypes.cast(backwards, ctypes.c_void_p).value):
+        c = np.empty((m, n), np.float32)
+        results.append(matmul(describe(a, b, c), parallel=parallel)(a, b, c))
+    assert (results[0].view(np.uint32) == results[1].view(np.uint32)).all()

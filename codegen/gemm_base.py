@@ -1,0 +1,192 @@
+"""What all kinds of products share: their description, how they are cut into chunks, their text.
+
+Invariant: work is cut into chunks by shape alone and every element of C is summed in one order,
+so results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .epilogue import Epilogue, Site
+from .render import render
+from .scalar import LLVMReader, Scalar
+from .target import Target
+
+ELEMENT = {"float32": "float", "float64": "double"}
+DTYPE = {element: dtype for dtype, element in ELEMENT.items()}
+SIZE = {"float": 4, "double": 8}
+
+# A chunk is worth waking a thread for (a fork and join costs 0.4 us hot, 30 us asleep).
+CHUNK_FLOPS = 2**18
+MAX_CHUNKS = 64
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """C[m, n] = A[m, k] B[k, n] (+ C), strides in elements as (row, column).
+
+    `batch` has one (count, stride of a, of b, of c) per batch dimension; a stride 0 broadcasts.
+    """
+
+    name: str
+    dtype: str
+    m: int
+    n: int
+    k: int
+    a: tuple[int, int]
+    b: tuple[int, int]
+    c: tuple[int, int]
+    batch: tuple[tuple[int, int, int, int], ...] = ()
+    accumulate: bool = False
+    epilogue: Epilogue | None = None
+    swapped: bool = False
+
+    def transposed(self) -> Matmul:
+        """The same product as C^T = B^T A^T."""
+        return replace(
+            self, m=self.n, n=self.m, a=self.b[::-1], b=self.a[::-1], c=self.c[::-1],
+            batch=tuple((count, b, a, c) for count, a, b, c in self.batch),
+            swapped=not self.swapped,
+        )  # fmt: skip
+
+    @property
+    def items(self) -> int:
+        total = 1
+        for count, *_ in self.batch:
+            total *= count
+        return total
+
+    @property
+    def flops(self) -> int:
+        return 2 * self.m * self.n * self.k
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """What `emit` gives; pointers of `void name(...)` in the order of `parameters`."""
+
+    name: str
+    text: str
+    parameters: tuple[str, ...]
+    calls: tuple[tuple[str, str, int], ...]
+    imports: tuple[str, ...]
+    workspace: int
+    kind: str
+
+
+class Kernel:
+    """What the templates see of any kind of product."""
+
+    template = ""
+    kind = ""
+    row_step = 1
+
+    def __init__(self, p: Matmul, target: Target):
+        self.product, self.target = p, target
+        self.name, self.element = p.name, ELEMENT[p.dtype]
+        self.m, self.n, self.k = p.m, p.n, p.k
+        self.a, self.b, self.c = p.a, p.b, p.c
+        self.items, self.epilogue = p.items, p.epilogue
+        self.extras = p.epilogue.buffers if p.epilogue else ()
+        # as the user sees them: a transposed product takes its operands swapped back
+        first, second = ("b", "a") if p.swapped else ("a", "b")
+        self.pointers = (first, second, "c", *self.extras, "work")
+        self.extra_arguments = "".join(f"ptr %{b}, " for b in self.extras)
+        self.calls: dict[tuple[str, str, int], None] = {}
+        self.group, self.chunk_rows = self.cut()
+
+    def cut(self) -> tuple[int, int]:
+        """(items per chunk, rows per chunk)."""
+        flops = max(self.product.flops, 1)
+        if self.items > 1:
+            enough = -(-CHUNK_FLOPS // flops)
+            return max(enough, -(-self.items // MAX_CHUNKS)), max(self.extent, 1)
+        parts = max(1, min(flops // CHUNK_FLOPS, 16))
+        step = self.row_step
+        return 1, max(1, -(-self.extent // (parts * step))) * step
+
+    @property
+    def extent(self) -> int:
+        """What chunks cut: the rows, if nothing else is said."""
+        return self.m
+
+    @property
+    def row_chunks(self) -> int:
+        return max(1, -(-self.extent // self.chunk_rows))
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.items // self.group) * self.row_chunks
+
+    @property
+    def parallel(self) -> bool:
+        return self.chunks > 1
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of workspace of one chunk."""
+        return 0
+
+    @property
+    def batch_offsets(self) -> str:
+        """Lines that give %a.item, %b.item, %c.item from %item."""
+        lines, rest = [], "%item"
+        totals = {"a": "0", "b": "0", "c": "0"}
+        for d, (count, *strides) in reversed(list(enumerate(self.product.batch))):
+            lines.append(f"%index.{d} = srem i64 {rest}, {count}")
+            lines.append(f"%rest.{d} = sdiv i64 {rest}, {count}")
+            rest = f"%rest.{d}"
+            for name, stride in zip("abc", strides):
+                lines.append(f"%{name}.m{d} = mul i64 %index.{d}, {stride}")
+                lines.append(f"%{name}.o{d} = add i64 {totals[name]}, %{name}.m{d}")
+                totals[name] = f"%{name}.o{d}"
+        for name in "abc":
+            lines.append(f"%{name}.item = getelementptr inbounds {self.element}, ptr %{name}, "
+                         f"i64 {totals[name]}")  # fmt: skip
+        return "".join(f"  {line}\n" for line in lines)
+
+    # kinds that finish elements in a loop of its own say over which columns here
+    pass_columns: tuple[str, str] | None = None
+    pass_rows = ("%first", "%last")
+    after = ""  # lines of the entry once all chunks are done
+
+    def finished(self, s: LLVMReader) -> Scalar:
+        """The element at %pass.c before the epilogue."""
+        return s.load("%pass.c", DTYPE[self.element])
+
+    @property
+    def pass_text(self) -> str:
+        """The loop that finishes elements one by one; LLVM vectorises it."""
+        if self.pass_columns is None:
+            return ""
+        s = LLVMReader(DTYPE[self.element], prefix="e")
+        value = self.finished(s)
+        if self.epilogue:
+            site = Site(s, value, "%pass.i", "%pass.j", "%batch", 1, self.product.swapped)
+            value = checked(self.epilogue.emit(site), self)
+        s.store(value, "%pass.c")
+        self.calls.update(dict.fromkeys(s.calls))
+        return render("gemm_pass.ll.j2", kernel=self, body=s.text(), rows=self.pass_rows,
+                      columns=self.pass_columns)  # fmt: skip
+
+    @staticmethod
+    def can(p: Matmul) -> bool:
+        """Whether this kind computes p as it is, not transposed."""
+        raise NotImplementedError
+
+    def imports(self) -> tuple[str, ...]:
+        return ("wengert_parallel",) if self.parallel else ()
+
+    def emit(self) -> KernelText:
+        text = render(self.template, kernel=self)
+        return KernelText(self.name, text, self.pointers, tuple(self.calls), self.imports(),
+                          self.slot_bytes * self.chunks, self.kind)  # fmt: skip
+
+
+def checked(result: Scalar, kernel: Kernel) -> Scalar:
+    """What an epilogue gave, if C can hold it."""
+    if result.dtype != DTYPE[kernel.element]:
+        raise TypeError(f"epilogue of {kernel.name} gives {result.dtype}, "
+                        f"C holds {DTYPE[kernel.element]}; cast it")  # fmt: skip
+    return result

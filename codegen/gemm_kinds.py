@@ -1,0 +1,245 @@
+"""The kinds of kernels for a product: packed, direct, dot and row; what each template needs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from .epilogue import Site
+from .gemm_base import CHUNK_FLOPS, DTYPE, ELEMENT, SIZE, Kernel, Matmul, checked
+from .gemm_core import ARGS_TYPE, CALLER, FIELDS, core, field_index
+from .gemm_direct import Cut, DirectTile, best_tile, tile_name
+from .gemm_dot import DotTile
+from .gemm_dot import best_tile as best_dot_tile
+from .gemm_tile import Tile
+from .llvm import SHORT
+from .scalar import LLVMReader, Scalar
+from .target import Target
+
+
+class Grid(Kernel):
+    """Tiles of constant shape over A and B in place, smaller ones at the last rows and columns."""
+
+    def __init__(self, p: Matmul, target: Target, tile: Tile, columns: int):
+        self.tile, self.columns = tile, columns
+        self.row_step = tile.rows
+        super().__init__(p, target)
+        self.last_rows, self.last_columns = p.m % tile.rows, p.n % columns
+        self.whole_rows, self.whole_columns = p.m - self.last_rows, p.n - self.last_columns
+
+    def cut_at(self, place: str) -> Cut:
+        """The tile for "ff", "fl", "lf", "ll": full or last rows and columns."""
+        rows = self.tile.rows if place[0] == "f" else self.last_rows
+        columns = self.columns if place[1] == "f" else self.last_columns
+        per = self.columns // self.tile.vectors  # columns of one accumulator
+        tile = Tile(self.tile.element, self.tile.lanes, rows, -(-columns // per))
+        return Cut(tile, columns)
+
+    def tile_at(self, place: str) -> str:
+        return tile_name(self.name, self.cut_at(place))
+
+    def cuts(self) -> list[Cut]:
+        """The tiles the shape needs: one to four."""
+        rows = [x for x, some in (("f", self.whole_rows), ("l", self.last_rows)) if some]
+        columns = [x for x, some in (("f", self.whole_columns), ("l", self.last_columns)) if some]
+        return [self.cut_at(r + c) for r in rows for c in columns]
+
+
+class Direct(Grid):
+    """Vectors along the columns of B, which must be contiguous; A has any strides."""
+
+    template, kind = "gemm_direct.ll.j2", "direct"
+
+    def __init__(self, p: Matmul, target: Target):
+        tile = best_tile(p.m, p.n, p.k, ELEMENT[p.dtype], target)
+        super().__init__(p, target, tile, tile.columns)
+        self.finished = {tile.name: self._finished(tile) for tile in self.tiles}
+
+    @staticmethod
+    def can(p: Matmul) -> bool:
+        return (p.b[1] == 1 or p.n == 1 or p.k == 0) and (p.c[1] == 1 or p.n == 1)
+
+    def _finished(self, tile: DirectTile) -> str:
+        joined = ""
+        if self.k:
+            joined = "".join(f"  %f.{i}.{v} = phi {tile.tile.vector} [ %r.{i}.{v}, %k ]\n"
+                             for i, v in tile.tile.cells())  # fmt: skip
+        return joined + tile.finish(self.calls)
+
+    @cached_property
+    def tiles(self) -> list[DirectTile]:
+        p = self.product
+        return [DirectTile(tile_name(p.name, cut), cut.tile, cut.columns, p.k, p.a, p.b[0],
+                           p.c[0], p.accumulate, p.epilogue, p.swapped)
+                for cut in self.cuts()]  # fmt: skip
+
+
+class Dot(Grid):
+    """Vectors along k, in which A's rows and B's columns must be contiguous; C has any strides."""
+
+    template, kind = "gemm_dot.ll.j2", "dot"
+
+    def __init__(self, p: Matmul, target: Target):
+        if p.m < p.n:  # chunks cut rows, so the longer side should be rows
+            p = p.transposed()
+        tile = best_dot_tile(p.m, p.n, p.k, ELEMENT[p.dtype], target)
+        super().__init__(p, target, tile, tile.vectors)
+        if p.epilogue:
+            self.pass_columns = ("0", str(p.n))
+
+    @staticmethod
+    def can(p: Matmul) -> bool:
+        return p.k > 0 and (p.k == 1 or (p.a[1] == 1 and p.b[0] == 1))
+
+    @cached_property
+    def tiles(self) -> list[DotTile]:
+        p = self.product
+        return [DotTile(tile_name(p.name, cut), cut.tile, p.k, p.a[0], p.b[1], p.c, p.accumulate,
+                        self.extras) for cut in self.cuts()]  # fmt: skip
+
+
+class Row(Kernel):
+    """One row of A times a B with contiguous columns; chunks cut k and have sums of their own."""
+
+    template, kind = "gemm_row.ll.j2", "row"
+    step = row_step = 8  # rows of B at once; 12 would meet in one cache set if n is a power of 2
+    block = 4096  # columns whose sums stay in L1
+    pass_rows = ("0", "1")
+
+    def __init__(self, p: Matmul, target: Target):
+        self.size, self.short = SIZE[ELEMENT[p.dtype]], SHORT[ELEMENT[p.dtype]]
+        super().__init__(p, target)
+        self.pass_columns = ("0", str(p.n))
+        self.after = (
+            f"  call void @{self.name}.total(ptr %c, {self.extra_arguments}ptr %work)\n"
+        )
+
+    @staticmethod
+    def can(p: Matmul) -> bool:
+        contiguous = p.b[1] == 1 and (p.c[1] == 1 or p.n == 1)
+        return p.m == 1 and p.k > 0 and p.items == 1 and contiguous
+
+    @property
+    def extent(self) -> int:
+        return self.k
+
+    @property
+    def slot_bytes(self) -> int:
+        return -(-self.n * self.size // 64) * 64
+
+    def finished(self, s: LLVMReader) -> Scalar:
+        """The chunks' sums in their order, after what C held."""
+        dtype = DTYPE[self.element]
+        total = s.load("%pass.c", dtype) if self.product.accumulate else None
+        for chunk in range(self.row_chunks):
+            at = chunk * self.slot_bytes // self.size
+            s.m.effect(f"%at.{chunk} = add i64 %pass.j, {at}")
+            s.m.effect(f"%sum.{chunk} = getelementptr inbounds {self.element}, ptr %work, "
+                       f"i64 %at.{chunk}")  # fmt: skip
+            part = s.load(f"%sum.{chunk}", dtype)
+            total = part if total is None else s.add(total, part)
+        assert total is not None
+        return total
+
+
+class Packed(Kernel):
+    """The shape-generic core, called once per item."""
+
+    template, kind = "gemm_packed.ll.j2", "packed"
+    args_type = ARGS_TYPE
+
+    @staticmethod
+    def can(p: Matmul) -> bool:
+        return p.k > 0 and (p.c[1] == 1 or p.n == 1)
+
+    def __init__(self, p: Matmul, target: Target):
+        self.core = core(ELEMENT[p.dtype], target)
+        self.tile, self.symbol = self.core.tile, self.core.name
+        super().__init__(p, target)
+        lanes = self.tile.lanes
+        iota = ", ".join(f"i64 {i}" for i in range(lanes))
+        self.masks = "".join(
+            f"  %left.{v} = sub i64 %cols, {v * lanes}\n"
+            f"  %li.{v} = insertelement <{lanes} x i64> poison, i64 %left.{v}, i32 0\n"
+            f"  %lv.{v} = shufflevector <{lanes} x i64> %li.{v}, <{lanes} x i64> poison, "
+            f"<{lanes} x i32> zeroinitializer\n"
+            f"  %mask.{v} = icmp slt <{lanes} x i64> <{iota}>, %lv.{v}\n"
+            for v in range(self.tile.vectors)
+        )
+
+    def cut(self) -> tuple[int, int]:
+        """Items share chunks when they are many and small; one item is shared by the core."""
+        if self.items > 1 and self.product.flops < 2**26:
+            return -(-self.items // min(self.items, 16)), self.m
+        return 1, self.m
+
+    @property
+    def parallel(self) -> bool:
+        return self.chunks > 1 and self.product.flops < 2**26
+
+    @property
+    def slot_bytes(self) -> int:
+        return -(-self.core.work_elements(self.n, self.k) * SIZE[self.element] // 64) * 64
+
+    def imports(self) -> tuple[str, ...]:
+        return (*super().imports(), self.symbol)
+
+    def field(self, name: str) -> int:
+        return field_index(name)
+
+    @property
+    def arguments(self) -> list[tuple[str, str, str]]:
+        """(field, type, value) of what the caller of the core fills in."""
+        p, shared = self.product, not self.parallel and self.product.flops >= 2 * CHUNK_FLOPS
+        rows, columns = chunk_shape(p.m, p.n, p.k, self.tile, self.core.block_rows)
+        values = {
+            "m": p.m, "n": p.n, "k": p.k, "a": "%a", "rsa": p.a[0], "csa": p.a[1], "b": "%b",
+            "rsb": p.b[0], "csb": p.b[1], "c": "%c", "ldc": p.c[0], "add": int(p.accumulate),
+            "work": "%work", "finish": f"@{p.name}.finish" if p.epilogue else "null",
+            "extra": "%extra", "mchunk": rows, "nchunk": columns, "parallel": int(shared),
+        }  # fmt: skip
+        kinds = {f.name: f.kind for f in FIELDS}
+        return [(n, kinds[n], str(values[n])) for n in (c.lstrip("*") for c in CALLER)]
+
+    @cached_property
+    def row_text(self) -> dict[str, str]:
+        """Lines that finish one row of a tile, whole or cut off at the last column."""
+        return {where: "".join(self._vector(where, v) for v in range(self.tile.vectors))
+                for where in ("whole", "part")}  # fmt: skip
+
+    def _vector(self, where: str, v: int) -> str:
+        assert self.epilogue is not None
+        t, size, dtype = self.tile, SIZE[self.element], DTYPE[self.element]
+        s = LLVMReader(dtype, lanes=t.lanes, prefix=f"{where}.{v}.")
+        m = s.m
+        for name, base in (("from", "f"), ("to", "c")):
+            m.effect(f"%{name}.{where}.{v} = getelementptr inbounds {t.element}, "
+                     f"ptr %{base}.{where}, i64 {v * t.lanes}")  # fmt: skip
+        m.effect(f"%column.{where}.{v} = add i64 %col, {v * t.lanes}")
+        valid: int | str = t.lanes if where == "whole" else f"%mask.{v}"
+        fresh = m.emit(f"load {t.vector}, ptr %from.{where}.{v}, align {size}", t.element)
+        site = Site(s, Scalar(fresh, dtype), f"%row.{where}", f"%column.{where}.{v}", "%batch",
+                    valid, self.product.swapped)  # fmt: skip
+        old = site.load_at(f"%to.{where}.{v}", dtype)
+        total = m.emit(f"fadd {t.vector} {fresh.text}, {old.value.text}", t.element)
+        cond = f"select i1 %adding, {t.vector} {total.text}, {t.vector} {fresh.text}"
+        site.value = Scalar(m.emit(cond, t.element), dtype)
+        site.store_at(checked(self.epilogue.emit(site), self), f"%to.{where}.{v}")
+        self.calls.update(dict.fromkeys(s.calls))
+        return s.text()
+
+
+def chunk_shape(m: int, n: int, k: int, tile: Tile, block_rows: int) -> tuple[int, int]:
+    """Rows and columns of C per chunk of a packed product: near 16 chunks of enough work.
+
+    Columns are cut only when rows do not give enough chunks, because each column chunk packs its
+    rows of A again.
+    """
+    wanted = max(1, min(16, 2 * m * n * k // CHUNK_FLOPS))
+    rows = -(-m // tile.rows)
+    down = min(wanted, rows)
+    mchunk = min(-(-rows // down) * tile.rows, block_rows)
+    across = max(1, min(wanted * mchunk // max(m, 1), n // (8 * tile.columns)))
+    columns = -(-n // tile.columns)
+    return mchunk, -(-columns // across) * tile.columns
+
+
