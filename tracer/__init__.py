@@ -11,6 +11,7 @@ from . import (
     engine,
     inplace,
     modes,
+    nn_random,
     random,
     strided,
     tape,

@@ -1,0 +1,236 @@
+"""Activation functions: the entries. Their public functions are in `nn_activation_calls.py`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..op import TABLE, Decompose, define
+from ..types import TensorType
+from .arithmetic import conj
+from .kinds import pointwise
+from .mathematics import zero_of
+
+ROOT_HALF = math.sqrt(0.5)
+ROOT_2_PI = math.sqrt(2 / math.pi)
+
+
+def activation(name: str, *, signature: str = "self -> result", **facts: Any) -> Any:
+    """A pointwise entry without a public function of its own."""
+    return pointwise(name, signature, publish=False, **facts)
+
+
+# --- pieces of lines -----------------------------------------------------------------------------
+
+hardtanh_op = activation(
+    "hardtanh",
+    numpy=lambda x, *, min_val, max_val: np.clip(x, x.dtype.type(min_val), x.dtype.type(max_val)),
+    scalar=lambda s, x, *, min_val, max_val: s.minimum(
+        s.maximum(x, s.const(min_val)), s.const(max_val)),
+    vjp=dict(self=lambda grad, self, min_val, max_val: grad.where(
+        (self > min_val).logical_and(self < max_val), zero_of(grad))),
+)  # fmt: skip
+leaky_relu_op = activation(
+    "leaky_relu",
+    numpy=lambda x, *, negative_slope: np.where(x > 0, x, x * x.dtype.type(negative_slope)),
+    scalar=lambda s, x, *, negative_slope: s.select(
+        s.gt(x, s.const(0)), x, s.mul(x, s.const(negative_slope))),
+    vjp=dict(self=lambda grad, self, negative_slope: grad.where(
+        self > 0, grad * negative_slope)),
+)  # fmt: skip
+threshold_op = activation(
+    "threshold",
+    numpy=lambda x, *, threshold, value: np.where(x <= threshold, x.dtype.type(value), x),
+    scalar=lambda s, x, *, threshold, value: s.select(
+        s.le(x, s.const(threshold)), s.const(value), x),
+    vjp=dict(self=lambda grad, self, threshold: grad.masked_fill(self <= threshold, 0)),
+)  # fmt: skip
+hardshrink_op = activation(
+    "hardshrink",
+    numpy=lambda x, *, lambd: np.where(np.abs(x) <= x.dtype.type(lambd), x.dtype.type(0), x),
+    scalar=lambda s, x, *, lambd: s.select(s.le(s.abs(x), s.const(lambd)), s.const(0), x),
+    vjp=dict(self=lambda grad, self, lambd: grad.masked_fill(self.abs() <= lambd, 0)),
+)  # fmt: skip
+softshrink_op = activation(
+    "softshrink",
+    numpy=lambda x, *, lambd: x - np.clip(x, x.dtype.type(-lambd), x.dtype.type(lambd)),
+    scalar=lambda s, x, *, lambd: s.sub(
+        x, s.minimum(s.maximum(x, s.const(-lambd)), s.const(lambd))),
+    vjp=dict(self=lambda grad, self, lambd: grad.masked_fill(self.abs() <= lambd, 0)),
+)  # fmt: skip
+hardsigmoid_op = activation(
+    "hardsigmoid",
+    numpy=lambda x: np.clip(x + x.dtype.type(3), 0, 6) / x.dtype.type(6),
+    scalar=lambda s, x: s.div(_six(s, x), s.const(6)),
+    vjp=dict(self=lambda grad, self: (grad * (1 / 6)).where(
+        (self > -3).logical_and(self < 3), zero_of(grad))),
+)  # fmt: skip
+
+
+def _six(s: Any, x: Any) -> Any:
+    return s.minimum(s.maximum(s.add(x, s.const(3)), s.const(0)), s.const(6))
+
+
+def _hardswish_vjp(grad: Any, self: Any) -> Any:
+    middle = (grad * (self / 3 + 0.5)).where(self > -3, zero_of(grad))
+    return middle.where(self < 3, grad)
+
+
+hardswish_op = activation(
+    "hardswish",
+    numpy=lambda x: x * np.clip(x + x.dtype.type(3), 0, 6) / x.dtype.type(6),
+    scalar=lambda s, x: s.div(s.mul(x, _six(s, x)), s.const(6)),
+    vjp=dict(self=_hardswish_vjp),
+)  # fmt: skip
+prelu_op = activation(
+    "prelu", signature="self weight -> result", node="PreluKernelBackward0",
+    numpy=lambda x, weight: np.where(x > 0, x, weight * x),
+    scalar=lambda s, x, w: s.select(s.gt(x, s.const(0)), x, s.mul(w, x)),
+    vjp=dict(self=lambda grad, self, weight: grad.where(self > 0, grad * weight),
+             weight=lambda grad, self: (grad * self).masked_fill(self > 0, 0)),
+)  # fmt: skip
+
+# --- exponentials --------------------------------------------------------------------------------
+
+
+def _elu(x: np.ndarray, *, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    below = np.expm1(np.minimum(x, 0) * x.dtype.type(input_scale)) * x.dtype.type(alpha * scale)
+    return np.where(x > 0, x * x.dtype.type(scale), below)
+
+
+def _elu_emit(s: Any, x: Any, *, alpha: Any, scale: Any = 1.0, input_scale: Any = 1.0) -> Any:
+    below = s.mul(s.expm1(s.mul(x, s.const(input_scale))), s.const(alpha * scale))
+    return s.select(s.gt(x, s.const(0)), s.mul(x, s.const(scale)), below)
+
+
+def _elu_vjp(grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    # clamped: exp of a large x would meet a zero gradient in the second order
+    below = (self.clamp(max=0) * input_scale).exp() * (alpha * scale * input_scale)
+    return (grad * below).where(self <= 0, grad * scale)
+
+
+elu_op = activation("elu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp))
+celu_op = activation("celu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp))
+
+
+def _softplus(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0) -> np.ndarray:
+    scaled = x * x.dtype.type(beta)
+    soft = np.log1p(np.exp(np.minimum(scaled, threshold))) / x.dtype.type(beta)
+    return np.where(scaled > threshold, x, soft)
+
+
+def _softplus_emit(s: Any, x: Any, *, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    scaled = s.mul(x, s.const(beta))
+    soft = s.div(s.log1p(s.exp(scaled)), s.const(beta))
+    return s.select(s.gt(scaled, s.const(threshold)), x, soft)
+
+
+softplus_op = activation(
+    "softplus", numpy=_softplus, scalar=_softplus_emit,
+    vjp=dict(self=lambda grad, self, beta, threshold: (grad * (self * beta).sigmoid()).where(
+        self * beta <= threshold, grad)),
+)  # fmt: skip
+logsigmoid_op = activation(
+    "logsigmoid", node="LogSigmoidBackward0",
+    numpy=lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
+    scalar=lambda s, x: s.sub(s.minimum(x, s.const(0)), s.log1p(s.exp(s.neg(s.abs(x))))),
+    vjp=dict(self=lambda grad, self: grad * (-self).sigmoid()),
+)  # fmt: skip
+
+
+def _silu_vjp(grad: Any, self: Any) -> Any:
+    gate = self.sigmoid()
+    return grad * conj(gate * (1 + self * (1 - gate)))
+
+
+silu_op = activation(
+    "silu", numpy=lambda x: x / (1 + np.exp(-x)), scalar=lambda s, x: s.mul(x, s.sigmoid(x)),
+    vjp=dict(self=_silu_vjp),
+)  # fmt: skip
+
+
+def _mish_vjp(grad: Any, self: Any) -> Any:
+    inner = softplus_op(self, beta=1.0, threshold=20.0).tanh()
+    return grad * (inner + self * self.sigmoid() * (1 - inner * inner))
+
+
+mish_op = activation(
+    "mish", numpy=lambda x: x * np.tanh(_softplus(x)), vjp=dict(self=_mish_vjp),
+    scalar=lambda s, x: s.mul(x, s.tanh(_softplus_emit(s, x))),
+)  # fmt: skip
+
+
+def _gelu(x: np.ndarray, *, approximate: str = "none") -> np.ndarray:
+    if approximate == "tanh":
+        inner = np.tanh(ROOT_2_PI * (x + 0.044715 * x * x * x))
+    else:
+        inner = TABLE["erf"].numpy(x * x.dtype.type(ROOT_HALF))
+    return 0.5 * x * (1 + inner)
+
+
+def _gelu_emit(s: Any, x: Any, *, approximate: str = "none") -> Any:
+    if approximate == "tanh":
+        cube = s.mul(s.mul(s.mul(x, x), x), s.const(0.044715))
+        inner = s.tanh(s.mul(s.add(x, cube), s.const(ROOT_2_PI)))
+    else:
+        inner = s.erf(s.mul(x, s.const(ROOT_HALF)))
+    return s.mul(s.mul(x, s.const(0.5)), s.add(s.const(1), inner))
+
+
+def _gelu_vjp(grad: Any, self: Any, approximate: str) -> Any:
+    square = self * self
+    if approximate == "tanh":
+        inner = ((self + 0.044715 * square * self) * ROOT_2_PI).tanh()
+        slope = (1 - inner * inner) * ((1 + 3 * 0.044715 * square) * ROOT_2_PI)
+        return grad * (0.5 * (1 + inner) + 0.5 * self * slope)
+    below = 0.5 * (1 + (self * ROOT_HALF).erf())
+    density = (square * -0.5).exp() * (0.5 * ROOT_2_PI)
+    return grad * (below + self * density)
+
+
+gelu_op = activation("gelu", numpy=_gelu, scalar=_gelu_emit, vjp=dict(self=_gelu_vjp))
+
+# --- halves and noise ----------------------------------------------------------------------------
+
+
+def _halves(x: Any, dim: int) -> tuple[Any, Any]:
+    half = x.shape[dim] // 2
+    return x.narrow(dim, 0, half), x.narrow(dim, half, half)
+
+
+def _glu(x: np.ndarray, *, dim: int) -> np.ndarray:
+    first, second = np.split(x, 2, axis=dim)
+    return first / (1 + np.exp(-second))
+
+
+def _glu_vjp(grad: Any, self: Any, dim: int) -> Any:
+    first, second = _halves(self, dim)
+    gate = second.sigmoid()
+    return (grad * gate).cat_with(grad * first * gate * (1 - gate), dim=dim)
+
+
+def _glu_expand(self: Any, *, dim: int) -> Any:
+    first, second = _halves(self, dim)
+    return first * second.sigmoid()
+
+
+glu_op = define(
+    "glu", "self -> result", numpy=_glu, lower=Decompose(_glu_expand), vjp=dict(self=_glu_vjp),
+    infer=lambda self, *, dim: TensorType(
+        self.dtype, (*self.shape[:dim], self.shape[dim] // 2, *self.shape[dim + 1 :])),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), dict(dim=1))],
+)  # fmt: skip
+rrelu_with_noise = activation(
+    "rrelu_with_noise", signature="self noise -> result",
+    numpy=lambda x, noise: np.where(x > 0, x, x * noise),
+    scalar=lambda s, x, noise: s.select(s.gt(x, s.const(0)), x, s.mul(x, noise)),
+    vjp=dict(self=lambda grad, self, noise: grad.where(self > 0, grad * noise)),
+)  # fmt: skip
+rrelu_mean = activation(
+    "rrelu_mean", node="RreluWithNoiseBackward0",
+    numpy=lambda x, *, slope: np.where(x > 0, x, x * x.dtype.type(slope)),
+    scalar=lambda s, x, *, slope: s.select(s.gt(x, s.const(0)), x, s.mul(x, s.const(slope))),
+    vjp=dict(self=lambda grad, self, slope: grad.where(self > 0, grad * slope)),
+)  # fmt: skip

@@ -1,0 +1,282 @@
+"""Normalisation entries: layer, group and batch norm.
+
+All three centre and scale over some dimensions; their rules are one rule. `mean` and `var` are
+hidden outputs: a gradient that arrives at them (in double backward) is part of the rule too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..op import Decompose, define
+from ..types import TensorType
+
+Ints = tuple[int, ...]
+
+# --- what they share -----------------------------------------------------------------------------
+
+
+def _standardize(x: np.ndarray, dims: Ints, eps: float, scale: Any, shift: Any) -> tuple[Any, ...]:
+    """(x - mean) / sqrt(var + eps) * scale + shift, with mean and var, dimensions kept."""
+    count = max(1, math.prod(x.shape[d] for d in dims))
+    mean = np.add.reduce(x, axis=dims, keepdims=True) / x.dtype.type(count)
+    result = x - mean
+    var = np.add.reduce(result * result, axis=dims, keepdims=True) / x.dtype.type(count)
+    factor = 1 / np.sqrt(var + x.dtype.type(eps))
+    if scale is not None and scale.size == factor.size:
+        result *= factor * scale  # one factor per group: one pass
+    else:
+        result *= factor
+        if scale is not None:
+            result *= scale
+    if shift is not None:
+        result += shift
+    return result, mean, var
+
+
+def standardize_vjp(
+    self: Any, mean: Any, var: Any, dims: Ints, eps: float, grad: Any, grad_mean: Any, grad_var: Any
+) -> Any:
+    """The gradient of the input, given that of the standardized value and of its moments."""
+    count = math.prod(self.shape[d] for d in dims)
+    centred = self - mean
+    total = None
+    if grad is not None:
+        factor = (var + eps).rsqrt()
+        along = (grad * centred).sum(dims, keepdim=True) * (factor * factor / count)
+        level = grad.sum(dims, keepdim=True) / count
+        total = (grad - level - centred * along) * factor
+    if grad_mean is not None:
+        share = (grad_mean / count).expand(tuple(self.shape))
+        total = share if total is None else total + share
+    if grad_var is not None:
+        share = centred * (grad_var * (2 / count))
+        total = share if total is None else total + share
+    return total
+
+
+def _expanded(self: Any, dims: Ints, eps: float) -> tuple[Any, Any, Any]:
+    """The same in ops, for the compiler."""
+    count = math.prod(self.shape[d] for d in dims)
+    mean = self.sum(dims, keepdim=True) / count
+    centred = self - mean
+    var = (centred * centred).sum(dims, keepdim=True) / count
+    return centred * (var + eps).rsqrt(), mean, var
+
+
+def _affine(value: Any, weight: Any, bias: Any, shape: Ints) -> Any:
+    if weight is not None:
+        value = value * weight.view(shape)
+    return value if bias is None else value + bias.view(shape)
+
+
+def _floats(x: np.ndarray, *values: Any) -> list[Any]:
+    """Parameters in the dtype computed in: half-precision inputs may have float32 ones."""
+    return [v if v is None else v.astype(x.dtype, copy=False) for v in values]
+
+
+# --- layer norm ----------------------------------------------------------------------------------
+
+
+def _layer(x: Any, weight: Any = None, bias: Any = None, *, count: int, eps: float) -> Any:
+    weight, bias = _floats(x, weight, bias)
+    dims = tuple(range(x.ndim - count, x.ndim))
+    return _standardize(x, dims, eps, weight, bias)
+
+
+def _layer_type(self: TensorType, *_: Any, count: int, eps: float) -> Any:
+    kept = TensorType(self.dtype, (*self.shape[: self.ndim - count], *(1,) * count))
+    return self, kept, kept
+
+
+def _layer_expand(self: Any, weight: Any, bias: Any, *, count: int, eps: float) -> Any:
+    dims = tuple(range(self.ndim - count, self.ndim))
+    value, mean, var = _expanded(self, dims, eps)
+    shape = tuple(self.shape[self.ndim - count :])
+    return _affine(value, weight, bias, shape), mean, var
+
+
+def _layer_self(grad_result: Any, grad_mean: Any, grad_var: Any, self: Any, weight: Any, mean: Any,
+                var: Any, count: int, eps: float) -> Any:  # fmt: skip
+    dims = tuple(range(self.ndim - count, self.ndim))
+    if grad_result is not None and weight is not None:
+        grad_result = grad_result * weight
+    return standardize_vjp(self, mean, var, dims, eps, grad_result, grad_mean, grad_var)
+
+
+def _norm_samples(*shapes: Ints, **attrs: Any) -> Any:
+    return lambda rng: [(tuple(rng.standard_normal(s) for s in shapes), attrs)]
+
+
+layer_norm = define(
+    "layer_norm", "self weight? bias? -> result mean var", numpy=_layer, infer=_layer_type,
+    lower=Decompose(_layer_expand), node="NativeLayerNormBackward0",
+    samples=_norm_samples((3, 4, 5), (4, 5), (4, 5), count=2, eps=1e-5),
+    vjp=dict(
+        self=_layer_self,
+        weight=lambda grad_result, self, mean, var, eps: (
+            grad_result * ((self - mean) * (var + eps).rsqrt())),
+        bias=lambda grad_result: grad_result,
+    ),
+)  # fmt: skip
+
+# --- group norm ----------------------------------------------------------------------------------
+
+
+def _channel_shape(ndim: int, size: int) -> Ints:
+    return (1, size, *(1,) * (ndim - 2))
+
+
+def _group(x: Any, weight: Any = None, bias: Any = None, *, groups: int, eps: float) -> Any:
+    weight, bias = _floats(x, weight, bias)
+    channels = x.shape[1]
+    grouped = x.reshape(x.shape[0], groups, channels // groups, math.prod(x.shape[2:]))
+    shape = (1, groups, channels // groups, 1)
+    scale, shift = (v if v is None else v.reshape(shape) for v in (weight, bias))
+    result, mean, var = _standardize(grouped, (2, 3), eps, scale, shift)
+    return result.reshape(x.shape), mean[:, :, 0, 0], var[:, :, 0, 0]
+
+
+def _group_type(self: TensorType, *_: Any, groups: int, eps: float) -> Any:
+    moments = TensorType(self.dtype, (self.shape[0], groups))
+    return self, moments, moments
+
+
+def _grouped(self: Any, groups: int) -> Any:
+    return self.reshape((self.shape[0], groups, math.prod(self.shape[1:]) // groups))
+
+
+def _group_expand(self: Any, weight: Any, bias: Any, *, groups: int, eps: float) -> Any:
+    value, mean, var = _expanded(_grouped(self, groups), (2,), eps)
+    shape = _channel_shape(self.ndim, self.shape[1])
+    moments = (self.shape[0], groups)
+    result = _affine(value.reshape(tuple(self.shape)), weight, bias, shape)
+    return result, mean.view(moments), var.view(moments)
+
+
+def _kept(value: Any) -> Any:
+    return None if value is None else value.unsqueeze(2)
+
+
+def _group_self(grad_result: Any, grad_mean: Any, grad_var: Any, self: Any, weight: Any, mean: Any,
+                var: Any, groups: int, eps: float) -> Any:  # fmt: skip
+    if grad_result is not None:
+        if weight is not None:
+            grad_result = grad_result * weight.view(_channel_shape(self.ndim, self.shape[1]))
+        grad_result = _grouped(grad_result, groups)
+    total = standardize_vjp(_grouped(self, groups), _kept(mean), _kept(var), (2,), eps, grad_result,
+                            _kept(grad_mean), _kept(grad_var))  # fmt: skip
+    return total.reshape(tuple(self.shape))
+
+
+def _channel_sum(value: Any) -> Any:
+    return value.sum((0, *range(2, value.ndim)))
+
+
+def _group_weight(grad_result: Any, self: Any, mean: Any, var: Any, groups: int, eps: float) -> Any:
+    value = (_grouped(self, groups) - _kept(mean)) * (_kept(var) + eps).rsqrt()
+    return _channel_sum(grad_result * value.reshape(tuple(self.shape)))
+
+
+group_norm = define(
+    "group_norm", "self weight? bias? -> result mean var", numpy=_group, infer=_group_type,
+    lower=Decompose(_group_expand), node="NativeGroupNormBackward0",
+    samples=_norm_samples((2, 4, 3), (4,), (4,), groups=2, eps=1e-5),
+    vjp=dict(self=_group_self, weight=_group_weight,
+             bias=lambda grad_result: _channel_sum(grad_result)),
+)  # fmt: skip
+
+# --- batch norm ----------------------------------------------------------------------------------
+
+
+def _others(ndim: int) -> Ints:
+    """All dimensions but that of the channels."""
+    return (0, *range(2, ndim))
+
+
+def _batch(x: Any, weight: Any = None, bias: Any = None, *, eps: float) -> Any:
+    weight, bias = _floats(x, weight, bias)
+    flat = x.reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
+    scale, shift = (v if v is None else v.reshape(1, -1, 1) for v in (weight, bias))
+    result, mean, var = _standardize(flat, (0, 2), eps, scale, shift)
+    return result.reshape(x.shape), mean[0, :, 0], var[0, :, 0]
+
+
+def _batch_type(self: TensorType, *_: Any, eps: float) -> Any:
+    moments = TensorType(self.dtype, (self.shape[1],))
+    return self, moments, moments
+
+
+def _batch_expand(self: Any, weight: Any, bias: Any, *, eps: float) -> Any:
+    value, mean, var = _expanded(self, _others(self.ndim), eps)
+    shape, moments = _channel_shape(self.ndim, self.shape[1]), (self.shape[1],)
+    return _affine(value, weight, bias, shape), mean.view(moments), var.view(moments)
+
+
+def _batch_self(grad_result: Any, grad_mean: Any, grad_var: Any, self: Any, weight: Any, mean: Any,
+                var: Any, eps: float) -> Any:  # fmt: skip
+    shape = _channel_shape(self.ndim, self.shape[1])
+    if grad_result is not None and weight is not None:
+        grad_result = grad_result * weight.view(shape)
+    moments = [None if v is None else v.view(shape) for v in (mean, var, grad_mean, grad_var)]
+    return standardize_vjp(self, *moments[:2], _others(self.ndim), eps, grad_result, *moments[2:])
+
+
+def _batch_weight(grad_result: Any, self: Any, mean: Any, var: Any, eps: float) -> Any:
+    shape = _channel_shape(self.ndim, self.shape[1])
+    return _channel_sum(grad_result * (self - mean.view(shape))) * (var + eps).rsqrt()
+
+
+batch_norm = define(
+    "batch_norm", "self weight? bias? -> result mean var", numpy=_batch, infer=_batch_type,
+    lower=Decompose(_batch_expand), node="NativeBatchNormBackward0",
+    samples=_norm_samples((3, 4, 2), (4,), (4,), eps=1e-5),
+    vjp=dict(self=_batch_self, weight=_batch_weight,
+             bias=lambda grad_result: _channel_sum(grad_result)),
+)  # fmt: skip
+
+# With given moments (evaluation) the norm is an affine map per channel.
+
+
+def _fixed(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *, eps: float) -> Any:
+    mean, var, weight, bias = _floats(x, mean, var, weight, bias)
+    factor = 1 / np.sqrt(var + x.dtype.type(eps))
+    if weight is not None:
+        factor = factor * weight
+    shape = _channel_shape(x.ndim, -1)
+    result = (x - mean.reshape(shape)) * factor.reshape(shape)
+    if bias is not None:
+        result += bias.reshape(shape)
+    return result
+
+
+def _fixed_expand(self: Any, mean: Any, var: Any, weight: Any, bias: Any, *, eps: float) -> Any:
+    shape = _channel_shape(self.ndim, self.shape[1])
+    factor = (var + eps).rsqrt()
+    value = (self - mean.view(shape)) * (factor if weight is None else factor * weight).view(shape)
+    return value if bias is None else value + bias.view(shape)
+
+
+def _fixed_self(grad: Any, var: Any, weight: Any, eps: float) -> Any:
+    factor = (var + eps).rsqrt()
+    factor = factor if weight is None else factor * weight
+    return grad * factor.view(_channel_shape(grad.ndim, grad.shape[1]))
+
+
+def _fixed_weight(grad: Any, self: Any, mean: Any, var: Any, eps: float) -> Any:
+    shape = _channel_shape(self.ndim, self.shape[1])
+    return _channel_sum(grad * (self - mean.view(shape))) * (var + eps).rsqrt()
+
+
+batch_norm_fixed = define(
+    "batch_norm_fixed", "self mean var weight? bias? -> result", numpy=_fixed,
+    infer=lambda self, *_, eps: self, lower=Decompose(_fixed_expand),
+    node="NativeBatchNormBackward0",
+    samples=lambda rng: [((rng.standard_normal((3, 4, 2)), rng.standard_normal(4),
+                           rng.random(4) + 0.5, rng.standard_normal(4), rng.standard_normal(4)),
+                          {"eps": 1e-5})],
+    vjp=dict(self=_fixed_self, weight=_fixed_weight, bias=lambda grad: _channel_sum(grad)),
+)  # fmt: skip
