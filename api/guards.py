@@ -1,9 +1,9 @@
 """What a recorded trace relies on beyond its arguments, and how to check it cheaply.
 
 Python values the body can read are found by looking at its code: closure cells and globals that
-hold numbers, strings or bools, of the function and of the functions it names; plain attributes of
-the modules and objects it reaches. Modules report changes through `epoch`, so a hit costs one
-compare.
+hold numbers, strings or bools, of the function and of the functions it names; containers of such
+values; plain attributes of the objects it reaches. Modules report changes through `epoch`, so for
+them a hit costs one compare; the rest, usually a handful of values, is compared at each call.
 """
 
 from __future__ import annotations
@@ -14,17 +14,23 @@ from typing import Any
 from .ir.bind import epoch
 
 PLAIN = (int, float, bool, str, type(None), bytes)
-MAX_OBJECTS = 2000
+MAX_OBJECTS = 5000
+MAX_ITEMS = 64  # of one container; larger ones are data, not settings
+TABLES = ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks",
+          "_backward_hooks", "_backward_pre_hooks")  # fmt: skip
 
 
 class Environment:
-    """The Python values a function can see: (container, key, value) triples."""
+    """The Python values a function can see, as they were when it was recorded."""
 
     def __init__(self, function: Any, leaves: list[Any]):
         self.cells: list[tuple[Any, Any]] = []
         self.globals: list[tuple[dict[str, Any], str, Any]] = []
+        self.containers: list[tuple[Any, Any]] = []
         self.objects: list[tuple[Any, dict[str, Any]]] = []
+        self.modules: list[tuple[Any, Any]] = []
         self.seen: set[int] = set()
+        self.keep: list[Any] = []  # so that no id in `seen` is used again
         self.visit(function)
         for leaf in leaves:
             if not isinstance(leaf, PLAIN):
@@ -34,30 +40,60 @@ class Environment:
     # --- finding ---
 
     def visit(self, value: Any) -> None:
-        if id(value) in self.seen or len(self.seen) > MAX_OBJECTS:
+        if isinstance(value, PLAIN) or id(value) in self.seen or len(self.seen) > MAX_OBJECTS:
             return
         self.seen.add(id(value))
+        self.keep.append(value)
         if isinstance(value, types.MethodType):
             self.visit(value.__self__)
-            value = value.__func__
-        if isinstance(value, types.FunctionType):
+            self.visit(value.__func__)
+        elif isinstance(value, types.FunctionType):
             self.visit_function(value)
-        elif isinstance(value, list | tuple | set):
-            for item in value:
-                if not isinstance(item, PLAIN):
-                    self.visit(item)
-        elif isinstance(value, dict):
-            for item in value.values():
-                if not isinstance(item, PLAIN):
-                    self.visit(item)
+        elif isinstance(value, list | tuple | set | dict):
+            self.visit_container(value)
+        elif is_module(value):
+            self.visit_module(value)
         elif is_user_object(value):
-            self.visit_object(value)
+            self.objects.append((value, plain_items(value.__dict__)))
+            self.visit_all(value.__dict__.values())
+            self.visit_method(value)
+        elif hasattr(value, "function") and hasattr(value, "cache_clear"):  # a compiled function
+            self.visit(value.function)
+
+    def visit_all(self, values: Any) -> None:
+        for item in list(values):
+            self.visit(item)
+
+    def visit_container(self, value: Any) -> None:
+        if len(value) > MAX_ITEMS:
+            return
+        if isinstance(value, dict):
+            self.containers.append((value, plain_items(value)))
+            self.visit_all(value.values())
+            return
+        if isinstance(value, list):
+            self.containers.append((value, plain_items(dict(enumerate(value)))))
+        self.visit_all(value)
+
+    def visit_module(self, module: Any) -> None:
+        self.modules.append((module, module_state(module)))
+        self.visit_all(v for k, v in module.__dict__.items() if k not in TABLES)
+        self.visit_all(module._modules.values())
+        self.visit_method(module)
+
+    def visit_method(self, value: Any) -> None:
+        """The code that runs when the object is called."""
+        if is_library(type(value).__module__):
+            return
+        for name in ("forward", "__call__"):
+            method = vars(type(value)).get(name)
+            if isinstance(method, types.FunctionType):
+                self.visit(method)
 
     def visit_function(self, function: types.FunctionType) -> None:
+        self.visit(getattr(function, "__wrapped__", None))
         if is_library(function.__module__):
-            wrapped = getattr(function, "__wrapped__", None)
-            if wrapped is None:
-                return
+            return
         for cell in function.__closure__ or ():
             try:
                 value = cell.cell_contents
@@ -68,9 +104,7 @@ class Environment:
             else:
                 self.visit(value)
         self.visit_names(function.__code__, function.__globals__)
-        for default in function.__defaults__ or ():
-            if not isinstance(default, PLAIN):
-                self.visit(default)
+        self.visit_all(function.__defaults__ or ())
 
     def visit_names(self, code: types.CodeType, space: dict[str, Any]) -> None:
         for name in code.co_names:
@@ -85,51 +119,58 @@ class Environment:
             if isinstance(constant, types.CodeType):
                 self.visit_names(constant, space)
 
-    def visit_object(self, value: Any) -> None:
-        attributes = getattr(value, "__dict__", None)
-        if attributes is None:
-            return
-        self.objects.append((value, plain_attributes(attributes)))
-        for name, item in list(attributes.items()):
-            if not isinstance(item, PLAIN) and name != "__dict__":
-                self.visit(item)
-        if not is_library(type(value).__module__):
-            forward = vars(type(value)).get("forward") or vars(type(value)).get("__call__")
-            if isinstance(forward, types.FunctionType):
-                self.visit(forward)
-
     # --- checking ---
 
     def quick_failure(self) -> str | None:
-        """Closure cells and globals: no epoch tells of their changes, so each call reads them."""
+        """What no epoch tells of: cells, globals, containers, objects. Each call reads them."""
         for cell, value in self.cells:
             if not same(cell.cell_contents, value):
                 return f"a closure variable changed from {value!r} to {cell.cell_contents!r}"
         for space, name, value in self.globals:
             if not same(space.get(name), value):
                 return f"global {name} changed from {value!r} to {space.get(name)!r}"
+        for container, before in self.containers:
+            now = container if isinstance(container, dict) else dict(enumerate(container))
+            changed = first_change(before, plain_items(now))
+            if changed is not None:
+                return f"item {changed!r} of a {type(container).__name__} changed"
+        for owner, before in self.objects:
+            changed = first_change(before, plain_items(owner.__dict__))
+            if changed is not None:
+                return f"{type(owner).__name__}.{changed} changed"
         return None
 
     def failure(self) -> str | None:
-        """Which value changed since, or None."""
+        """Which value changed since, or None; looks at modules too."""
         quick = self.quick_failure()
         if quick is not None:
             return quick
-        for owner, before in self.objects:
-            changed = first_change(before, plain_attributes(owner.__dict__))
+        for module, before in self.modules:
+            changed = first_change(before, module_state(module))
             if changed is not None:
-                return f"{type(owner).__name__}.{changed} changed"
+                return f"{type(module).__name__}.{changed} changed"
         self.epoch = epoch.value
         return None
 
 
-def plain_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in attributes.items() if isinstance(v, PLAIN)}
+def plain_items(items: dict[Any, Any]) -> dict[Any, Any]:
+    return {k: v for k, v in items.items() if isinstance(v, PLAIN)}
 
 
-def first_change(before: dict[str, Any], now: dict[str, Any]) -> str | None:
-    for name in before.keys() | now.keys():
-        if name not in now or name not in before or not same(before[name], now[name]):
+def module_state(module: Any) -> dict[str, Any]:
+    """Plain attributes of a module, and which objects are registered in it."""
+    state = plain_items(module.__dict__)
+    for table in TABLES:
+        for name, value in module.__dict__.get(table, {}).items():
+            state[f"{name}"] = id(value)
+    return state
+
+
+def first_change(before: dict[Any, Any], now: dict[Any, Any]) -> Any:
+    if before.keys() != now.keys():
+        return next(iter(before.keys() ^ now.keys()))
+    for name, value in before.items():
+        if not same(value, now[name]):
             return name
     return None
 
@@ -138,17 +179,20 @@ def same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and (a == b or (a != a and b != b)))
 
 
+LIBRARIES = ("wengert", "torch", "numpy", "builtins", "functools", "typing", "math", "contextlib")
+
+
 def is_library(module: str | None) -> bool:
-    root = (module or "").split(".")[0]
-    return root in ("wengert", "torch", "numpy", "builtins", "functools", "typing", "math")
+    return (module or "").split(".")[0] in LIBRARIES
+
+
+def is_module(value: Any) -> bool:
+    attributes = getattr(value, "__dict__", None)
+    return isinstance(attributes, dict) and "_parameters" in attributes and "_modules" in attributes
 
 
 def is_user_object(value: Any) -> bool:
-    """Objects with plain state: modules of ours and instances of the user's classes."""
-    if isinstance(value, types.ModuleType | type) or callable(getattr(value, "_wrap", None)):
+    """Instances of the user's classes; optimizers' settings are run-time numbers instead."""
+    if isinstance(value, types.ModuleType | type) or hasattr(value, "param_groups"):
         return False
-    if hasattr(value, "_parameters") and hasattr(value, "_modules"):
-        return True
-    if hasattr(value, "param_groups"):
-        return False  # hyper-parameters are run-time scalars
     return hasattr(value, "__dict__") and not is_library(type(value).__module__)
