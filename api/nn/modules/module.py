@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ...ir.bind import epoch
 from ...tracer.tensor import Tensor
 from ..parameter import Buffer, Parameter
 from ._calling import Calling
@@ -146,6 +147,7 @@ class Module(Calling, State, Conversion):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        epoch.advance()  # compiled traces look at their modules again
         own = self.__dict__
         parameters = own.get("_parameters")
         if isinstance(value, Parameter):
