@@ -33,6 +33,7 @@ class Trace:
             (recording.owner_source(t), none) for t, none in recording.recorder.grad_guards
         ]
         self.comparisons = recording.comparisons()
+        self.hooks = [(t, hook_signature(t)) for t in recording.captured()]
         self.guard_ids = {(id(o), n) for o, n in recording.recorder.grad_guards}
         self.history = bool(recording.needs)
         self.graphs: list[Graph] = []
@@ -51,7 +52,7 @@ class Trace:
         environment = self.environment
         reason = environment.quick_failure()
         if reason is None and environment.epoch != epoch.value:
-            reason = environment.failure()
+            reason = self.hook_change() or environment.failure()
         if reason is not None:
             return reason
         for read, how, other, outcome in self.comparisons:
@@ -60,6 +61,13 @@ class Trace:
         for owner, was_none in self.grad_guards:
             if (owner(leaves)._grad is None) is not was_none:
                 return ".grad of a parameter was " + ("None" if was_none else "a tensor")
+        return None
+
+    def hook_change(self) -> str | None:
+        """Hooks on the tensors from outside were traced as they were; others need a new trace."""
+        for tensor, before in self.hooks:
+            if hook_signature(tensor) != before:
+                return "hooks of a parameter changed"
         return None
 
     def replay(self, leaves: list[Any]) -> Any:
@@ -119,6 +127,11 @@ class Trace:
 
 
 MISS = object()
+
+
+def hook_signature(tensor: Tensor) -> Any:
+    own = tensor.__dict__
+    return tuple(own.get("_hooks") or ()), tuple(own.get("_post_hooks") or ())
 
 
 class Recording:
@@ -193,6 +206,11 @@ class Recording:
                 raise Refused("a branch on a number computed from run-time numbers")
             guards.append((self.numbers[id(number)][1], how, other, outcome))
         return guards
+
+    def captured(self) -> list[Tensor]:
+        """Leaves from outside that are not arguments: parameters, buffers, closures."""
+        return [t for t in self.recorder.externals
+                if id(t) not in self.argument_places and id(t) not in self.numbers]  # fmt: skip
 
     def used_places(self) -> set[int]:
         """Float arguments whose value Python saw: the next call specialises on them."""

@@ -1,16 +1,21 @@
-"""The house keeps its own rules: packaging."""
+"""The house keeps its own rules: packaging, sizes of files and functions, notes, README."""
 
-import tomllib
+import ast
+import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = {
-    "api": "wengert",
-    "ir": "wengert.ir",
-    "tracer": "wengert.tracer",
-    "codegen": "wengert.codegen",
-    "runtime": "wengert.runtime",
-}
+ROOMS = {"api": "wengert", "ir": "wengert.ir", "tracer": "wengert.tracer",
+         "codegen": "wengert.codegen", "runtime": "wengert.runtime"}  # fmt: skip
+MOST_LINES, MOST_FUNCTION_LINES = 450, 60
+
+
+def sources():
+    return [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 
 
 def folders_as_packages():
@@ -21,5 +26,65 @@ def folders_as_packages():
 
 
 def test_pyproject_lists_every_package():
-    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert sorted(config["tool"]["setuptools"]["packages"]) == sorted(folders_as_packages())
+    text = (ROOT / "pyproject.toml").read_text()
+    block = re.search(r"^packages = \[(.*?)\]", text, re.S | re.M).group(1)
+    assert sorted(re.findall(r'"([^"]+)"', block)) == sorted(folders_as_packages())
+
+
+def test_files_and_functions_stay_small():
+    long = []
+    for path in sources():
+        text = path.read_text()
+        count = text.count("\n")
+        if count > MOST_LINES:
+            long.append(f"{path.relative_to(ROOT)}: {count} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                lines = node.end_lineno - node.lineno + 1
+                if lines > MOST_FUNCTION_LINES:
+                    long.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {lines} lines")
+    assert long == []
+
+
+def test_cited_notes_exist():
+    texts = {path: path.read_text() for path in sources()}
+    written = {n for t in texts.values() for n in re.findall(r"^\s*Note \[([^\]]+)\]", t, re.M)}
+    cited = {n for t in texts.values() for n in re.findall(r"Note \[([^\]]+)\]", t)}
+    assert cited <= written
+
+
+def test_every_module_says_what_it_holds():
+    missing = [str(p.relative_to(ROOT)) for p in sources() if not ast.get_docstring(
+        ast.parse(p.read_text()))]  # fmt: skip
+    assert missing == []
+
+
+def readme_blocks():
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+
+
+@pytest.mark.parametrize("block", readme_blocks(), ids=lambda b: b.splitlines()[-1][:30])
+def test_readme_code_runs(block, tmp_path):
+    script = tmp_path / "block.py"
+    script.write_text(block)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_importing_loads_neither_llvmlite_nor_jinja2():
+    code = "import sys, wengert; print([m for m in ('llvmlite', 'jinja2') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=["lint", "format"])
+def test_ruff(command):
+    done = subprocess.run([sys.executable, "-m", "ruff", *command, "-q", str(ROOT)],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+
+
+def test_types_of_the_ir():
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "-p", "wengert.ir"],
+                          capture_output=True, text=True, cwd=ROOT)  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ..ir.bind import state
+from ..ir.bind import notify, state
 from ..ir.types import FLOAT, TensorType
 from .eager import history
 from .modes import no_grad
@@ -226,6 +226,8 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     single = not isinstance(result, tuple)
     outputs = [result] if single else list(result)
     outputs = attach(node, args, outputs, recording)
+    if recording:
+        notify("custom_function", node, [t for _, t in tensors], outputs)
     return outputs[0] if single else tuple(outputs)
 
 

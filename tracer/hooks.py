@@ -7,6 +7,8 @@ import threading
 import weakref
 from typing import Any
 
+from ..ir.bind import epoch
+
 _ids = itertools.count()
 
 
@@ -28,9 +30,11 @@ class RemovableHandle:
         self.id = next(_ids)
         self._table = table
         table[self.id] = hook
+        epoch.advance()  # compiled traces look at hooks again
 
     def remove(self) -> None:
         self._table.pop(self.id, None)
+        epoch.advance()
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -12,7 +12,10 @@ Note [Stop gradients]
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+import numpy as np
 
 from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol
@@ -64,7 +67,7 @@ class Recorder:
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):
-        self.builder = Builder(name)
+        self.builder = Builder(re.sub(r"\W+", "_", name).strip("_") or "function")
         self.entries: dict[int, Entry] = {}
         self.memories: dict[int, Memory] = {}
         self.externals: list[Tensor] = []  # aligned with the builder's inputs
@@ -82,6 +85,7 @@ class Recorder:
         self.grad_changed: dict[int, Tensor] = {}
         self.grad_guards: list[tuple[Any, bool]] = []
         self.guarded: dict[int, Tensor] = {}
+        self.custom_count = 0
 
     # --- the interpreter ---
 
@@ -208,6 +212,27 @@ class Recorder:
         entry = self.entries[id(tensor)] = Entry(tensor, memory, chain, symbol.var)
         return entry
 
+    def custom_function(self, node: Any, inputs: list[Tensor], outputs: list[Any]) -> None:
+        """A custom Function ran: its outputs get a derivative of their own, recorded from it."""
+        results = [t for t in outputs if isinstance(t, Tensor)]
+        self.custom_count += 1
+        name = f"{node.name()}_{self.custom_count}"
+        inner, read, count = record_backward(node, outputs, name)
+        if inner is None:
+            self.problems.append(read)
+            return
+        operands = [self.var_of(t) for t in (*inputs, *results, *read)]
+        vars_ = tuple(Var(self.var_of(t).type) for t in results)
+        attrs = {"backward": inner, "count": count, "outputs": len(results)}
+        self.builder.append(TABLE["call"], operands, vars_, attrs)
+        for tensor, var in zip(results, vars_):
+            entry = self.entries[id(tensor)]
+            entry.var = var
+            if not entry.chain:
+                entry.memory.var = var
+            if tensor._requires_grad:
+                self.needing.add(var)
+
     # --- what the tracer tells us ---
 
     def detached(self, source: Tensor, result: Tensor) -> None:
@@ -287,6 +312,12 @@ class Recorder:
         if not retained:
             self.backward_roots.update(self.var_of(t) for t in roots if isinstance(t, Tensor))
 
+    def hooked(self, tensor: Tensor) -> None:
+        """A hook was put on a value the body computed: it must run at every backward."""
+        entry = self.entries.get(id(tensor))
+        if entry is not None and entry.memory.external is None:
+            self.refuse("a hook or retain_grad() on a value inside the function")
+
     def refuse(self, reason: str) -> None:
         self.problems.append(f"{reason} ({place_text()})")
 
@@ -312,6 +343,36 @@ class Recorder:
     def differentiable_writes(self) -> bool:
         """Does a gradient flow through a write into memory from outside?"""
         return any(m.external is not None and m.recorded for m in self.memories.values())
+
+
+def record_backward(node: Any, outputs: list[Any], name: str) -> Any:
+    """The custom backward as a graph, the tensors it reads, and how many inputs it is for.
+
+    It runs once, on gradients of ones, with a recorder of its own.
+    """
+    inner = Recorder(name)
+    grads = [Tensor._wrap(np.ones(t._array.shape, t.dtype.storage), t.dtype) for t in outputs
+             if isinstance(t, Tensor)]  # fmt: skip
+    previous = state.grad_enabled
+    state.grad_enabled = True
+    try:
+        with interpreting(inner):
+            for grad in grads:
+                inner.var_of(grad)
+            results = node.apply(list(grads))
+            filled = [zeros_of(t) if r is None else r for r, t in zip(results, node._in_types)]
+    finally:
+        state.grad_enabled = previous
+    if inner.problems or inner.branches:
+        return None, f"the backward of {node.name()} looks at values", 0
+    graph = inner.finish(filled)
+    read = inner.externals[len(grads) :]
+    inputs = (*graph.inputs[len(grads) :], *graph.inputs[: len(grads)])
+    return graph.replace(inputs=inputs), read, len(node._in_types)
+
+
+def zeros_of(type_: TensorType) -> Tensor:
+    return TABLE["full"](size=type_.shape, fill_value=0, dtype=type_.dtype)
 
 
 def same_extent(a: Tensor, b: Tensor) -> bool:

@@ -283,6 +283,7 @@ class Tensor(Value, metaclass=_TensorMeta):
         if self._node is None or self.retains_grad:
             return
         self.__dict__["_retains"] = True
+        notify("hooked", self)
         from .engine import retain
 
         retain(self)
@@ -293,6 +294,7 @@ class Tensor(Value, metaclass=_TensorMeta):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         from .engine import tensor_hooks
 
+        notify("hooked", self)
         return RemovableHandle(tensor_hooks(self), hook)
 
     @property

@@ -1,0 +1,43 @@
+"""`call`: a value with a derivative of its own, for custom Functions in recorded graphs.
+
+The operands are, in order: the function's `count` inputs, its outputs as its forward computed them,
+and what its backward reads. The results are the outputs, unchanged. The derivative is `backward`, a
+graph from (what backward reads, gradients of the results) to the gradients of the inputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..inline import inline
+from ..op import Decompose, define
+from ..types import TensorType
+
+
+def _results(operands: tuple[Any, ...], count: int, outputs: int) -> tuple[Any, ...]:
+    return tuple(operands[count : count + outputs])
+
+
+def _rule(grads: Any, results_type: Any, operands: Any, i: int, backward: Any, count: int) -> Any:
+    """The gradient of input `i`: the custom backward, inlined."""
+    if i >= count:
+        return None
+    filled = [zeros(t) if g is None else g for g, t in zip(grads, results_type)]
+    read = operands[count + len(results_type) :]
+    return inline(backward, [*read, *filled])[i]
+
+
+def zeros(type_: TensorType) -> Any:
+    from .creation import full
+
+    return full(size=type_.shape, fill_value=0, dtype=type_.dtype)
+
+
+call = define(
+    "call", "*operands -> *results",
+    numpy=lambda *operands, backward, count, outputs: _results(operands, count, outputs),
+    infer=lambda *operands, backward, count, outputs: _results(operands, count, outputs),
+    lower=Decompose(lambda *operands, backward, count, outputs: _results(
+        operands, count, outputs)),
+    moves_data=True, kind="call", vjp=dict(operands=_rule),
+)  # fmt: skip
