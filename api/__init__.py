@@ -71,6 +71,13 @@ from .tracer.random import (
 )
 from .tracer.strided import layout, strided
 from .tracer.tensor import Size, Tensor, device
+from .tracer.windows import (
+    bartlett_window,
+    blackman_window,
+    hamming_window,
+    hann_window,
+    kaiser_window,
+)
 
 _tape.add_package_folder(str(_Path(__file__).resolve().parent))
 __version__ = "0.1.0"
@@ -84,7 +91,7 @@ set_default_dtype = _types.set_default_dtype
 
 globals().update(_namespace("torch"))
 
-from . import autograd, linalg, special  # noqa: E402
+from . import autograd, fft, linalg, signal, special  # noqa: E402
 from .compile import compile, is_compiling  # noqa: E402
 
 

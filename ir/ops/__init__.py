@@ -1,6 +1,7 @@
 """One file per kind of op; each op is defined once. Importing this package fills the catalogue."""
 
 from . import (
+    calling,
     arithmetic,
     bessel,
     binning,
@@ -9,9 +10,11 @@ from . import (
     compare,
     complexes,
     creation,
+    drawing,
     error_functions,
     einsum,
     extrema,
+    fft,
     fused,
     gamma,
     gathering,
@@ -55,6 +58,7 @@ from . import (
     sorting,
     special,
     splitting,
+    stft,
     unique,
     variance,
     views,
