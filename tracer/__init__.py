@@ -13,6 +13,7 @@ from . import (
     modes,
     nn_random,
     random,
+    random_methods,
     strided,
     tape,
     tensor,

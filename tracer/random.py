@@ -1,4 +1,8 @@
-"""Random tensors, drawn from torch's CPU stream; see `generator.py`."""
+"""Random tensors, drawn from torch's CPU stream; see `generator.py`.
+
+Every draw is the op `draw` (`ir/ops/drawing.py`), so recordings see it. The methods of tensors are
+in `random_methods.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.ops import drawing
 from ..ir.ops.creation import shape_of
-from ..ir.types import DType, bfloat16, default_dtype, int64, to_bfloat16, uint8
-from . import discrete, sampling
+from ..ir.ops.drawing import draw
+from ..ir.types import DType, default_dtype, int64, uint8
+from . import discrete, rejection, sampling
 from .creation import as_dtype, finish
 from .generator import Generator
+from .rounding import cast, scale_and_shift
 from .tensor import Tensor, require_cpu
 
 default_generator = Generator()
 
 
 def pick(generator: Any) -> Generator:
+    """The generator to draw from; None is the default one."""
     if generator is None:
         return default_generator
     if not isinstance(generator, Generator):
@@ -24,12 +32,69 @@ def pick(generator: Any) -> Generator:
     return generator
 
 
-def wrap_values(values: np.ndarray, dtype: DType) -> Tensor:
-    """Sampled values as a tensor; bfloat16 comes as rounded float32."""
-    if dtype is bfloat16:
-        return Tensor._wrap(to_bfloat16(values), bfloat16)
-    return Tensor._wrap(np.ascontiguousarray(values).astype(dtype.storage, copy=False).reshape(
-        values.shape), dtype)  # fmt: skip
+# --- distributions: (generator, size, dtype's name, operands, *parameters) -----------------------
+
+
+def _normal(g: Generator, size: Any, dtype: str, operands: Any, mean: float = 0.0,
+            std: float = 1.0, strided: bool = False) -> np.ndarray:  # fmt: skip
+    if not strided or dtype.startswith("complex"):
+        return sampling.normal(g, size, mean, std, dtype)
+    # tensors that are not contiguous are filled one by one, whatever their size
+    values = sampling.paired_normals(g, int(np.prod(size)))
+    return cast(scale_and_shift(values, std, mean), dtype).reshape(size)
+
+
+def _bernoulli(g: Generator, size: Any, dtype: str, operands: Any, p: Any = None) -> np.ndarray:
+    return sampling.bernoulli(g, operands[-1] if p is None else p, size, dtype)
+
+
+DISTRIBUTIONS: dict[str, Any] = {
+    "uniform": lambda g, size, dtype, _, *p: sampling.uniform(g, size, *p, dtype=dtype),
+    "normal": _normal,
+    "normal_around": lambda g, size, dtype, arrays, mean, std: sampling.normal_around(
+        g, arrays[0] if mean is None else mean, arrays[-1] if std is None else std, dtype),
+    "log_normal": lambda g, size, dtype, _, *p: sampling.log_normal(g, size, *p, dtype=dtype),
+    "exponential": lambda g, size, dtype, _, *p: sampling.exponential(g, size, *p, dtype=dtype),
+    "cauchy": lambda g, size, dtype, _, *p: sampling.cauchy(g, size, *p, dtype=dtype),
+    "geometric": lambda g, size, dtype, _, p: sampling.geometric(g, size, p, dtype),
+    "bernoulli": _bernoulli,
+    "integers": lambda g, size, dtype, _, low, high: discrete.randint(g, low, high, size, dtype),
+    "all_integers": lambda g, size, dtype, _: discrete.random_integers(g, size, dtype),
+    "permutation": lambda g, size, dtype, _: discrete.randperm(g, size[0], dtype),
+    "multinomial": lambda g, size, dtype, arrays, count, replacement, weights: (
+        discrete.multinomial(g, arrays[0], count, replacement, weights)),
+    "poisson": lambda g, size, dtype, arrays: rejection.poisson(g, arrays[0], dtype),
+    "binomial": lambda g, size, dtype, arrays: rejection.binomial(g, *arrays, dtype),
+    "gamma": lambda g, size, dtype, arrays: rejection.standard_gamma(g, arrays[0], dtype),
+    "dirichlet": lambda g, size, dtype, arrays: rejection.sample_dirichlet(g, arrays[0], dtype),
+}  # fmt: skip
+
+
+def _source(distribution: str, generator: Any, size: Any, dtype: str, operands: Any,
+            parameters: Any, strided: bool) -> np.ndarray:  # fmt: skip
+    more = {"strided": True} if strided and distribution == "normal" else {}
+    sample = DISTRIBUTIONS[distribution]
+    return np.asarray(sample(pick(generator), size, dtype, operands, *parameters, **more))
+
+
+drawing.source = _source
+
+
+def draw_tensor(distribution: str, size: Any, dtype: DType, *operands: Tensor,
+                parameters: tuple[Any, ...] = (), generator: Any = None,
+                order: Any = None) -> Any:  # fmt: skip
+    """Runs `draw`, leaving out the attributes that have their defaults."""
+    more: dict[str, Any] = {}
+    if parameters:
+        more["parameters"] = parameters
+    if generator is not None:
+        more["generator"] = pick(generator)
+    if order is not None:
+        more["order"] = order
+    return draw(*operands, distribution=distribution, size=tuple(size), dtype=dtype, **more)
+
+
+# --- the state -----------------------------------------------------------------------------------
 
 
 def manual_seed(seed: int) -> Generator:
@@ -43,6 +108,7 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
+    """The seed of the default generator."""
     return default_generator.initial_seed()
 
 
@@ -56,113 +122,108 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state._array)
 
 
-def _maker(name: str, sample: Any) -> Any:
+# --- tensors of random numbers -------------------------------------------------------------------
+
+
+def deliver(result: Tensor, requires_grad: bool, out: Any, name: str) -> Tensor:
+    """The result with its flag, or written to `out`."""
+    if out is None:
+        return finish(result, requires_grad)
+    from .inplace import copy_out
+
+    copy_out(result, out, name)
+    return out
+
+
+def _maker(name: str, distribution: str) -> Any:
     def function(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None,
                  requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
-                 out: Any = None, **named: Any) -> Tensor:  # fmt: skip
+                 names: Any = None, out: Any = None, **named: Any) -> Tensor:  # fmt: skip
         require_cpu(device)
         size = (named["size"],) if "size" in named else size
-        wanted = as_dtype(dtype) or default_dtype()
-        if not (wanted.is_floating_point or wanted.is_complex):
-            raise NotImplementedError(f'"{name}" not implemented for {wanted.name!r}; '
-                                      "use randint for integers")  # fmt: skip
-        result = wrap_values(sample(pick(generator), shape_of(size), dtype=wanted.name), wanted)
-        return finish(result, requires_grad)
+        wanted = as_dtype(dtype) or (default_dtype() if out is None else out.dtype)
+        result = draw_tensor(distribution, shape_of(size), wanted, generator=generator)
+        return deliver(result, requires_grad, out, name)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}(*size, generator=None, dtype=None, requires_grad=False)."
+    function.__doc__ = f"{name}(*size, generator=None, out=None, dtype=None, requires_grad=False)."
     return function
 
 
-rand = _maker("rand", sampling.uniform)
-randn = _maker("randn", sampling.normal)
+rand = _maker("rand", "uniform")
+randn = _maker("randn", "normal")
 
 
-def rand_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, **_: Any) -> Tensor:
-    """rand_like(input)."""
-    return rand(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
+def memory_order(input: Tensor) -> Any:
+    """The dimensions from the slowest to the fastest in memory; None for the usual order."""
+    from ..ir.ops.nn_dropout import memory_order as order_of
+
+    return order_of(input)
 
 
-def randn_like(
-    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, **_: Any
-) -> Tensor:
-    """randn_like(input)."""
-    return randn(tuple(input.shape), dtype=dtype or input.dtype, requires_grad=requires_grad)
+def _maker_like(name: str, distribution: str) -> Any:
+    def function(input: Tensor, *, dtype: Any = None, generator: Any = None, layout: Any = None,
+                 device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+                 memory_format: Any = None) -> Tensor:  # fmt: skip
+        require_cpu(device)
+        wanted = as_dtype(dtype) or input.dtype
+        result = draw_tensor(distribution, input.shape, wanted, generator=generator,
+                             order=memory_order(input))  # fmt: skip
+        return finish(result, requires_grad)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name}(input, *, dtype=None, generator=None, requires_grad=False)."
+    return function
+
+
+rand_like = _maker_like("rand_like", "uniform")
+randn_like = _maker_like("randn_like", "normal")
 
 
 def randint(*args: Any, generator: Any = None, dtype: Any = None, device: Any = None,
-            requires_grad: bool = False, **named: Any) -> Tensor:  # fmt: skip
-    """randint(high, size) or randint(low, high, size)."""
+            layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+            out: Any = None, **named: Any) -> Tensor:  # fmt: skip
+    """randint(low=0, high, size, *, generator=None, out=None, dtype=torch.int64)."""
     require_cpu(device)
     values = list(args)
-    size = named.get("size", None)
+    size = named.pop("size", None)
     if size is None:
+        if not values or isinstance(values[-1], int):
+            raise TypeError("randint(): argument 'size' must be tuple of ints, not "
+                            f"{type(values[-1]).__name__ if values else 'missing'}")  # fmt: skip
         size = values.pop()
-    low, high = (0, values[0]) if len(values) == 1 else (
-        values if values else (named.get("low", 0), named["high"]))  # fmt: skip
-    if "high" in named and len(values) == 1:
-        low, high = values[0], named["high"]
-    low, high = int(low), int(high)
+    low, high = _limits(values, named)
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= "
                            f"to={high}")  # fmt: skip
-    wanted = as_dtype(dtype) or int64
-    drawn = discrete.randint(pick(generator), low, high, shape_of((size,)), dtype=wanted.name)
-    return finish(wrap_values(drawn, wanted), requires_grad)
+    wanted = as_dtype(dtype) or (int64 if out is None else out.dtype)
+    result = draw_tensor("integers", shape_of((size,)), wanted, generator=generator,
+                         parameters=(low, high))  # fmt: skip
+    return deliver(result, requires_grad, out, "randint")
+
+
+def _limits(values: list[Any], named: dict[str, Any]) -> tuple[int, int]:
+    """low and high of randint, however they were given."""
+    if len(values) == 2:
+        return int(values[0]), int(values[1])
+    if len(values) == 1 and "high" in named:
+        return int(values[0]), int(named["high"])
+    return int(named.get("low", 0)), int(values[0] if values else named["high"])
 
 
 def randint_like(input: Tensor, *args: Any, dtype: Any = None, **named: Any) -> Tensor:
-    """randint_like(input, high) or randint_like(input, low, high)."""
-    return randint(*args, tuple(input.shape), dtype=dtype or input.dtype, **named)
+    """randint_like(input, low=0, high, *, dtype=None)."""
+    named.pop("memory_format", None)
+    return randint(*args, size=tuple(input.shape), dtype=dtype or input.dtype, **named)
 
 
 def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False, **_: Any) -> Tensor:  # fmt: skip
-    """randperm(n): 0..n-1 in random order."""
+             layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
+             out: Any = None) -> Tensor:  # fmt: skip
+    """randperm(n, *, generator=None, out=None, dtype=torch.int64): 0..n-1 in random order."""
     require_cpu(device)
     if n < 0:
         raise RuntimeError(f"n must be non-negative, got {n}")
-    wanted = as_dtype(dtype) or int64
-    drawn = discrete.randperm(pick(generator), n, dtype=wanted.name)
-    return finish(wrap_values(drawn, wanted), requires_grad)
-
-
-def _inplace(name: str, sample: Any) -> Any:
-    """A method that overwrites the tensor with samples; the graph sees a fresh value."""
-
-    def method(self: Tensor, *args: Any, generator: Any = None, **named: Any) -> Tensor:
-        from .inplace import run_inplace
-
-        def draw(target: Tensor) -> Tensor:
-            values = sample(pick(generator), target, *args, **named)
-            return wrap_values(values, target.dtype)
-
-        draw.__name__ = "copy"
-        return run_inplace(draw, self, (), {})
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"{name}: overwrites the tensor with random numbers."
-    setattr(Tensor, name, method)
-    return method
-
-
-def check_range(low: float, high: float) -> None:
-    if not low <= high:
-        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low} > "
-                           f"to={high}")  # fmt: skip
-
-
-def _uniform(g: Any, t: Tensor, a: float = 0.0, b: float = 1.0, **named: float) -> Any:
-    low, high = float(named.get("from", a)), float(named.get("to", b))
-    check_range(low, high)
-    return sampling.uniform(g, t.shape, low, high, dtype=t.dtype.name)
-
-
-def _normal(g: Any, t: Tensor, mean: float = 0.0, std: float = 1.0) -> Any:
-    if std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-    return sampling.normal(g, t.shape, float(mean), float(std), dtype=t.dtype.name)
-
-
-_inplace("uniform_", _uniform)
-_inplace("normal_", _normal)
+    wanted = as_dtype(dtype) or (int64 if out is None else out.dtype)
+    result = draw_tensor("permutation", (n,), wanted, generator=generator)
+    return deliver(result, requires_grad, out, "randperm")

@@ -1,0 +1,54 @@
+"""Random draws as ops: the recorder sees them, so compiled programs draw anew at every call.
+
+`draw` reads a generator's stream through `source`, which the tracer installs; `drawn` puts the
+sample into the graph in the place of the values it was drawn for, with torch's node name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..op import Decompose, define
+from ..types import DType, TensorType
+from .views import zeros
+
+Ints = tuple[int, ...]
+
+# source(distribution, generator or None, size, dtype's name, operands, parameters, order)
+source: Any = None
+
+
+def _draw(*operands: np.ndarray, distribution: str, size: Ints, dtype: DType,
+          parameters: tuple[Any, ...] = (), generator: Any = None,
+          order: Ints | None = None) -> np.ndarray:  # fmt: skip
+    """Draws in the order of the elements' places in memory, as torch fills a strided tensor."""
+    fill = size if order is None else tuple(size[d] for d in order)
+    values = source(distribution, generator, fill, dtype.name, operands, parameters,
+                    order is not None)  # fmt: skip
+    if order is None:
+        return values
+    return np.ascontiguousarray(values.transpose(np.argsort(order)))
+
+
+def _draw_infer(*operands: Any, size: Ints, dtype: DType, **_: Any) -> TensorType:
+    return TensorType(dtype, size)
+
+
+draw = define("draw", "*operands -> result", numpy=_draw, infer=_draw_infer, random=True,
+              kind="random")  # fmt: skip
+
+
+def _no_slope(operands_type: Any, i: int, node: str) -> Any:
+    if node == "NotImplemented":
+        raise NotImplementedError("the derivative for this random function is not implemented")
+    return zeros(operands_type[i])
+
+
+drawn = define(
+    "drawn", "*operands -> result", numpy=lambda *arrays, node: arrays[-1], moves_data=True,
+    kind="random", infer=lambda *types, node: types[-1], node=lambda attrs: attrs["node"],
+    lower=Decompose(lambda *operands, node: operands[-1]),
+    vjp=dict(operands=lambda grad, operands_type, i, node: _no_slope(operands_type, i, node)),
+)  # fmt: skip
