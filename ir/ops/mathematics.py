@@ -174,5 +174,5 @@ def zero_of(grad: Any) -> Any:
 
 relu = pointwise("relu", "self -> result", numpy=lambda x: np.maximum(x, x.dtype.type(0)),
                  spaces="torch nn.functional.core", scalar=lambda s, x: s.maximum(x, s.const(0)),
-                 vjp=dict(self=lambda grad, result: grad.where(result > 0, zero_of(grad))),
+                 vjp=dict(self=lambda grad, result: grad.masked_fill(result <= 0, 0)),
                  domain=(0.3, 3))  # fmt: skip
