@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .executor import Executor
+from .ir import graph as graph_module
 from .ir import reverse
 from .ir.bind import state
 from .ir.graph import RESULT, SAVED, WRITE, Graph
@@ -232,3 +233,6 @@ def compile_graph_text(graph: Graph) -> GraphFunction:
     from .ir.verify import verify
 
     return GraphFunction(verify(graph))
+
+
+graph_module.compiler = compile_graph_text

@@ -42,7 +42,8 @@ def test_files_and_functions_stay_small():
             if isinstance(node, ast.FunctionDef):
                 lines = node.end_lineno - node.lineno + 1
                 if lines > MOST_FUNCTION_LINES:
-                    long.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {lines} lines")
+                    place = f"{path.relative_to(ROOT)}:{node.lineno}"
+                    long.append(f"{place} {node.name}: {lines} lines")
     assert long == []
 
 
@@ -67,7 +68,8 @@ def readme_blocks():
 def test_readme_code_runs(block, tmp_path):
     script = tmp_path / "block.py"
     script.write_text(block)
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path)
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 

@@ -1,0 +1,45 @@
+"""`wengert coverage`: every op of the catalogue and how it runs, generated from the entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def register(commands: Any) -> None:
+    from . import command
+
+    parser = command(commands, "coverage", "list ops: differentiable, native or by fallback", run)
+    parser.add_argument("--markdown", action="store_true", help="as a Markdown table")
+
+
+def rows() -> list[tuple[str, str, str, str]]:
+    """(op, kind, differentiable, how it is compiled) for each entry."""
+    from ..ir.op import TABLE
+
+    words = {
+        "Scalar": "fused",
+        "Reduce": "fused",
+        "View": "folded into indexing",
+        "Template": "own kernel",
+        "Decompose": "by its parts",
+        "HostCall": "host call",
+    }
+    found = []
+    for name, op in sorted(TABLE.items()):
+        how = words[type(op.lower).__name__]
+        found.append((name, op.kind, "yes" if op.differentiable else "no", how))
+    return found
+
+
+def run(options: Any) -> int:
+    header = ("op", "kind", "differentiable", "compiled")
+    table = [header, *rows()]
+    if options.markdown:
+        print("| " + " | ".join(header) + " |\n|---|---|---|---|")
+        for row in table[1:]:
+            print("| " + " | ".join(row) + " |")
+        return 0
+    widths = [max(len(row[k]) for row in table) for k in range(4)]
+    for row in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    return 0
