@@ -1,7 +1,6 @@
 """The command line."""
 
 import numpy as np
-
 from wengert.cli import main
 
 GRAPH = 'graph @g(%0: f32[3] "x") {\n  %1: f32[3] = mul %0, %0\n  return %1\n}\n'
