@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...ir.bind import epoch
+from ...ir.bind import epoch
 from ...tracer.tensor import Tensor
 from ..parameter import Buffer, Parameter
 from ._calling import Calling
@@ -195,6 +196,7 @@ class Module(Calling, State, Conversion):
         self.register_buffer(name, value, persistent)
 
     def __delattr__(self, name: str) -> None:
+        epoch.advance()
         if name in self._parameters:
             del self._parameters[name]
         elif name in self._buffers:

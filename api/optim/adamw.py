@@ -1,0 +1,5 @@
+"""AdamW under torch's module name."""
+
+from .adam import AdamW
+
+__all__ = ["AdamW"]
