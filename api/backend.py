@@ -1,0 +1,119 @@
+"""Graphs to native code: joins codegen, which makes Programs, and the runtime, which runs them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .codegen.assemble import assemble
+from .codegen.target import Target
+from .ir.graph import Graph
+from .ir.program import HostCall, Program
+from .runtime import jit
+from .runtime.launch import Runnable, Segment
+
+
+@cache
+def target() -> Target:
+    """This machine, as codegen sees it."""
+    host = jit.host()
+    return Target.of(host.triple, host.features)
+
+
+class CompiledGraph:
+    """A graph as a callable of arrays in storage form, with its texts and its kernels.
+
+    >>> compiled = compile_graph(optimise(graph))
+    >>> (result,) = compiled(x)
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.program: Program = assemble(graph, target())
+        self.runnable = Runnable(self.program)
+        self.call = self.runnable.call
+
+    def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        return self.call(*arrays)
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """What runs, in order: name, kind, text, node numbers, bytes and work of each kernel."""
+        return tuple(self.program.kernels[s.kernel] for s in self.program.steps)
+
+    @property
+    def host_calls(self) -> tuple[str, ...]:
+        """Names of the ops that have no kernel here."""
+        return tuple(s.op.name for s in self.program.steps if isinstance(s, HostCall))
+
+    def profile(self, on: bool = True) -> None:
+        """Measures each kernel from now on (or no longer); see `times`."""
+        for step in self.runnable.steps:
+            if isinstance(step, Segment):
+                step.profile(on)
+
+    def times(self) -> list[tuple[str, int]]:
+        """(kernel, nanoseconds since profiling began), in order of execution."""
+        found = {}
+        for step in self.runnable.steps:
+            if isinstance(step, Segment):
+                found.update(zip(step.steps, step.times.tolist()))
+        steps = self.program.steps
+        return [(self.program.kernels[steps[n].kernel].name, t) for n, t in sorted(found.items())]
+
+    def texts(self) -> dict[str, str]:
+        """The stages after the graph, as text; LLVM's own stages are made when asked for."""
+        return _Texts(self)
+
+
+class _Texts(dict):
+    """Texts by stage, each made when first read."""
+
+    def __init__(self, owner: CompiledGraph) -> None:
+        super().__init__(dict.fromkeys(("kernels", "llvm", "llvm-opt", "asm"), ""))
+        self.owner = owner
+
+    def __getitem__(self, stage: str) -> str:
+        if not super().__getitem__(stage):
+            self[stage] = getattr(self, "_" + stage.replace("-", "_"))()
+        return super().__getitem__(stage)
+
+    def items(self) -> Any:
+        return [(stage, self[stage]) for stage in self]
+
+    def values(self) -> Any:
+        return [self[stage] for stage in self]
+
+    def _kernels(self) -> str:
+        program, parts = self.owner.program, []
+        for number, step in enumerate(program.steps):
+            info = program.kernels[step.kernel]
+            chunks = f", {step.chunks} chunks" if not isinstance(step, HostCall) else ""
+            reads = " ".join(program.buffers[b].name for b in step.reads)
+            writes = " ".join(program.buffers[b].name for b in step.writes)
+            parts.append(f"{number}: {info.kind} {info.name} ({reads} -> {writes}{chunks})\n"
+                         f"{info.text}\n")  # fmt: skip
+        return "\n".join(parts) + f"\n{self.owner.runnable.plan}\n"
+
+    def _each(self, function: Any) -> str:
+        texts = []
+        for module in self.owner.program.modules:
+            options = jit.LIGHT if module.light else jit.DEFAULT
+            texts.append(f"; {module.symbols[0]}\n" + function(module.text, options=options))
+        return "\n".join(texts)
+
+    def _llvm(self) -> str:
+        return self._each(lambda text, options: text)
+
+    def _llvm_opt(self) -> str:
+        return self._each(jit.optimised_text)
+
+    def _asm(self) -> str:
+        return self._each(jit.assembly)
+
+
+def compile_graph(graph: Graph) -> CompiledGraph:
+    """Native code for an optimised graph."""
+    return CompiledGraph(graph)

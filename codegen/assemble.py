@@ -1,0 +1,213 @@
+"""From graph to Program: schedule, lower, place values in buffers, emit.
+
+Clusters are lowered last to first, because what a cluster must store is what later ones load.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir.graph import WRITE, Graph, Node, Var
+from ..ir.program import (
+    INPUT,
+    OUTPUT,
+    TEMPORARY,
+    Buffer,
+    HostCall,
+    KernelInfo,
+    Launch,
+    Module,
+    Program,
+    Result,
+    Strided,
+    Word,
+)
+from ..ir.types import TensorType
+from .affine import natural, strides_of
+from .classify import HOST, MAP
+from .emit import Emitted, emit
+from .kernel import LOAD, STORE, Kernel, Lowering, describe
+from .nest import arrange
+from .schedule import Cluster, Scheduler
+from .target import DEFAULT, Target
+from .templates_table import BUILDERS, Operand
+
+
+@dataclass
+class Assembler:
+    """Collects the parts of a Program."""
+
+    graph: Graph
+    target: Target = DEFAULT
+    buffers: list[Buffer] = field(default_factory=list)
+    steps: list[Launch | HostCall] = field(default_factory=list)
+    modules: dict[str, Module] = field(default_factory=dict)
+    infos: list[KernelInfo] = field(default_factory=list)
+    place: dict[Var, int] = field(default_factory=dict)
+    kernels: dict[Cluster, Kernel] = field(default_factory=dict)
+
+    def run(self) -> Program:
+        self.plan = Scheduler(self.graph)
+        self.lower()
+        for k, item in enumerate(self.graph.inputs):
+            self.add_buffer(item.var, INPUT, k, item.name or f"in{k}")
+        results = self.place_outputs()
+        for cluster in self.plan.clusters:
+            if cluster in self.kernels:
+                self.emit_kernel(self.kernels[cluster])
+            elif cluster.kind != MAP:
+                self.emit_opaque(cluster.members[0], cluster.kind)
+        results = [self.write_back(r) for r in results]
+        written = frozenset(r.target for r in results if r.target is not None)
+        return Program(
+            self.graph.name, tuple(i.var.type for i in self.graph.inputs), tuple(results),
+            tuple(self.buffers), tuple(self.steps), tuple(self.modules.values()),
+            tuple(self.infos), written,
+        )  # fmt: skip
+
+    def lower(self) -> None:
+        needed = {var for _, var in self.plan.outputs}
+        for cluster in reversed(self.plan.clusters):
+            if cluster.kind == MAP:
+                kernel = Lowering(self.plan, cluster, needed).run()
+                if kernel is not None:
+                    self.kernels[cluster] = kernel
+            else:
+                (node,) = cluster.members
+                needed.update(self.plan.base(v)[0] for v in node.present())
+
+    # -- buffers ---------------------------------------------------------------------------
+
+    def add_buffer(self, var: Var, kind: str, index: int = -1, name: str = "") -> int:
+        self.place[var] = len(self.buffers)
+        label = name or f"t{len(self.buffers)}"
+        self.buffers.append(Buffer(kind, var.type.nbytes, index, label))
+        return self.place[var]
+
+    def buffer_of(self, var: Var) -> int:
+        if var not in self.place:
+            self.add_buffer(var, TEMPORARY)
+        return self.place[var]
+
+    def scratch(self, nbytes: int, name: str) -> int:
+        self.buffers.append(Buffer(TEMPORARY, nbytes, -1, f"{name}{len(self.buffers)}"))
+        return len(self.buffers) - 1
+
+    def place_outputs(self) -> list[Result]:
+        results, fresh = [], 0
+        for output, var in self.plan.outputs:
+            if output.kind == WRITE:
+                target = output.target
+                assert target is not None
+                if self.in_place(var, self.graph.inputs[target].var):
+                    self.place[var] = target
+                else:
+                    self.add_buffer(var, TEMPORARY)
+                results.append(Result(var.type, self.place[var], target))
+            else:
+                self.add_buffer(var, OUTPUT, fresh, f"out{fresh}")
+                fresh += 1
+                results.append(Result(var.type, self.place[var]))
+        return results
+
+    def in_place(self, var: Var, target: Var) -> bool:
+        """May `var` be computed into the memory of an input? Nobody may read it later."""
+        home = self.plan.home[var]
+        for cluster in self.plan.clusters[home.position + 1 :]:
+            if self.reads(cluster, target):
+                return False
+        if home.kind != MAP:
+            return not self.reads(home, target)
+        kernel = self.kernels[home]
+        stores = {i.access for i in kernel.instrs if i.kind == STORE and i.access.var is var}  # type: ignore[union-attr]
+        (store,) = stores
+        for instr in kernel.instrs:
+            if instr.kind == LOAD and instr.access.var is target:  # type: ignore[union-attr]
+                a = instr.access
+                if (a.strides, a.offset, a.dynamic) != (store.strides, store.offset, ()):  # type: ignore[union-attr]
+                    return False
+        last = kernel.passes[-1] + kernel.between[-1]
+        return any(kernel.instrs[i].access == store for i in last)
+
+    def reads(self, cluster: Cluster, var: Var) -> bool:
+        if cluster.kind != MAP:
+            return any(self.plan.base(v)[0] is var for v in cluster.members[0].present())
+        kernel = self.kernels.get(cluster)
+        return kernel is not None and any(
+            i.kind == LOAD and i.access.var is var for i in kernel.instrs)  # type: ignore  # fmt: skip
+
+    def write_back(self, result: Result) -> Result:
+        """Copies a result to the input it belongs to, where it was not computed in place."""
+        if result.target is None or result.buffer == result.target:
+            return result
+        nbytes = self.buffers[result.buffer].nbytes
+        words = (Word(0, result.target), Word(0, result.buffer), Word(nbytes))
+        self.infos.append(KernelInfo("write_back", "copy", f"write back to "
+                                     f"{self.buffers[result.target].name}", ()))  # fmt: skip
+        self.steps.append(Launch("wengert_copy", words, int(nbytes > 0), (result.buffer,),
+                                 (result.target,), len(self.infos) - 1))  # fmt: skip
+        return Result(result.type, result.target, result.target)
+
+    # -- steps -----------------------------------------------------------------------------
+
+    def emit_kernel(self, kernel: Kernel) -> None:
+        name_of = lambda var: self.buffers[self.buffer_of(var)].name  # noqa: E731
+        text = describe(kernel, name_of)
+        if kernel.points == 0:
+            return
+        nest = arrange(kernel)
+        emitted = emit(nest, self.buffer_of, self.target)
+        self.modules.setdefault(emitted.name, Module(emitted.text, (emitted.name,)))
+        loads = [i.access.var for i in kernel.instrs if i.kind == LOAD]  # type: ignore
+        stores = [i.access.var for i in kernel.instrs if i.kind == STORE]  # type: ignore
+        traffic = sum(v.type.nbytes for v in {*loads}) + sum(v.type.nbytes for v in stores)
+        info = KernelInfo(emitted.name, nest.form, text, kernel.nodes, traffic,
+                          kernel.points * kernel.weight())  # fmt: skip
+        self.launch(emitted, info, loads, stores)
+
+    def launch(self, emitted: Emitted, info: KernelInfo, loads: list[Var], stores: list[Var],
+               ) -> None:  # fmt: skip
+        words = tuple(Word(a.value, None if a.var is None else self.buffer_of(a.var))
+                      for a in emitted.arguments)  # fmt: skip
+        reads = tuple(dict.fromkeys(self.buffer_of(v) for v in loads))
+        writes = tuple(dict.fromkeys(self.buffer_of(v) for v in stores))
+        self.infos.append(info)
+        self.steps.append(Launch(emitted.name, words, emitted.chunks, reads, writes,
+                                 len(self.infos) - 1))  # fmt: skip
+
+    def operand(self, var: Var) -> Operand:
+        """How a template or host call finds a value: a strided part of a buffer."""
+        base, e = self.plan.source(var, natural(var.shape), list(var.shape))
+        return Operand(self.buffer_of(base), var.type, e.coefs, e.offset)
+
+    def result(self, var: Var) -> Operand:
+        return Operand(self.buffer_of(var), var.type, strides_of(var.shape), 0)
+
+    def emit_opaque(self, node: Node, kind: str) -> None:
+        if kind == HOST:
+            self.emit_host(node)
+            return
+        BUILDERS[node.op.lower.name](self, node)
+
+    def emit_host(self, node: Node) -> None:
+        operands = tuple(None if v is None else strided(self.operand(v)) for v in node.inputs)
+        results = tuple(strided(self.result(v)) for v in node.outputs)
+        number = self.plan.number[node]
+        nodes = (number,) if number >= 0 else ()
+        place = f"  @{node.place}" if node.place else ""
+        self.infos.append(KernelInfo(node.op.name, "host", f"host call {node.op.name}{place}",
+                                     nodes))  # fmt: skip
+        self.steps.append(HostCall(node.op, operands, node.attrs, results, len(self.infos) - 1))
+
+
+def strided(o: Operand) -> Strided:
+    return Strided(o.buffer, o.type, o.strides, o.offset)
+
+
+def assemble(graph: Graph, target: Target = DEFAULT) -> Program:
+    """The Program of an optimised graph."""
+    return Assembler(graph, target).run()
+
+
+__all__ = ["Any", "TensorType", "assemble"]

@@ -1,0 +1,395 @@
+"""From loop nests to LLVM text: which line goes into which loop.
+
+Instructions are placed in the outermost loop where all they need is known. Sizes and strides other
+than 0 and 1 are run-time words, so that kernels that differ in sizes only have one text and are
+compiled once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ..ir.scalar import FLOATS
+from .kernel import APPLY, CONSTANT, COORDINATE, FOLD, LOAD, STORE, Instr
+from .nest import Nest
+from .prelude import prelude
+from .reader import KernelReader
+from .render import render
+from .scalar import MEMORY, REGISTER, Scalar
+from .target import DEFAULT, Target
+
+BLOCK = 2048  # elements summed side by side before the partial sums are added up
+LITERAL = 8  # sizes and strides up to this are written into the text
+NAME = "KERNEL"
+
+
+@dataclass
+class Carried:
+    """A value that a loop carries from turn to turn."""
+
+    name: str
+    type: str
+    start: str
+    next: str
+
+
+@dataclass
+class Loop:
+    """A loop of the template: ready lines at the beginning and at the end of its body."""
+
+    name: str
+    low: str
+    high: str
+    step: str = "1"
+    body: str = ""
+    after: str = ""
+    metadata: str = ""
+    carried: list[Carried] = field(default_factory=list)
+
+
+@dataclass
+class Part:
+    """Loops inside each other, and lines around them."""
+
+    before: str = ""
+    loops: list[Loop] = field(default_factory=list)
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A word of a launch: a number, or the buffer of a Var plus an offset in bytes."""
+
+    value: int
+    var: Any = None
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """A kernel's text and how to launch it."""
+
+    name: str
+    text: str
+    arguments: tuple[Argument, ...]
+    chunks: int
+
+
+class Emission:
+    """Emits one nest in map or row form; `buffer_of` tells which Vars share memory."""
+
+    def __init__(self, nest: Nest, buffer_of: Any, target: Target = DEFAULT):
+        self.nest, self.kernel, self.target = nest, nest.kernel, target
+        self.buffer_of = buffer_of
+        self.s = KernelReader("float32")
+        self.parameters: list[Parameter] = []
+        self.arguments: list[Argument] = []
+        self.named: dict[Any, str] = {}
+        self.index: dict[int, str] = {}
+        self.count = self.marked = 0
+        self.head = ""
+
+    # -- the skeleton's fields -------------------------------------------------------------
+
+    name = NAME
+
+    @property
+    def signature(self) -> str:
+        listed = [f"{'ptr noalias' if p.type == 'ptr' else p.type} %{p.name}"
+                  for p in self.parameters]  # fmt: skip
+        return ", ".join([*listed, "i64 %lo", "i64 %hi"])
+
+    def argument_list(self) -> str:
+        return ", ".join([*(f"{p.type} %{p.name}" for p in self.parameters), "i64 %lo", "i64 %hi"])
+
+    def emit(self) -> Emitted:
+        outer = self.outer_loops()
+        parts = self.parts()
+        bounds = (
+            f"  %lo = mul i64 %chunk, {self.number(self.nest.grain)}\n"
+            f"  %end = add i64 %lo, {self.number(self.nest.grain)}\n"
+            f"  %hi = call i64 @llvm.smin.i64(i64 %end, i64 {self.number(self.nest.turns)})\n"
+        )
+        text = render("nest.ll.j2", kernel=dict(
+            name=NAME, parameters=self.parameters, arguments=self.argument_list(), bounds=bounds,
+            signature=self.signature, head=self.head, outer=outer, parts=parts,
+        ))  # fmt: skip
+        text += self.metadata() + prelude(self.s.calls, self.target)
+        name = "k" + hashlib.sha256(text.encode()).hexdigest()[:20]
+        return Emitted(name, text.replace(NAME, name), tuple(self.arguments), self.nest.chunks)
+
+    def metadata(self) -> str:
+        """Each vectorised loop asks to be interleaved; see `vectorised`."""
+        lines = ['!0 = !{!"llvm.loop.interleave.count", i32 4}\n']
+        lines += [f"!{k} = distinct !{{!{k}, !0}}\n" for k in range(1, self.marked + 1)]
+        return "".join(lines)
+
+    def vectorised(self) -> str:
+        """Metadata of a loop that LLVM should vectorise. Not `vectorize.enable`: that would also
+        allow sums to be reordered that must not be."""
+        self.marked += 1
+        return f", !llvm.loop !{self.marked}"
+
+    # -- parameters ------------------------------------------------------------------------
+
+    def parameter(self, key: Any, name: str, type_: str, argument: Argument) -> str:
+        if key not in self.named:
+            self.named[key] = f"{name}{len(self.parameters)}"
+            self.parameters.append(Parameter(self.named[key], type_))
+            self.arguments.append(argument)
+        return f"%{self.named[key]}"
+
+    def number(self, value: int) -> str:
+        """A number known before the call: written out if small, else a run-time word."""
+        if -LITERAL <= value <= LITERAL:
+            return str(value)
+        return self.parameter(value, "n", "i64", Argument(value))
+
+    def base(self, instr: Instr) -> str:
+        """The pointer an access starts from; its constant offset is part of the argument."""
+        access = instr.access
+        assert access is not None
+        buffer = self.buffer_of(access.var)
+        offset = access.offset * access.var.dtype.itemsize
+        return self.parameter((buffer, offset), "b", "ptr", Argument(offset, access.var))
+
+    # -- loops -----------------------------------------------------------------------------
+
+    def outer_loops(self) -> list[Loop]:
+        """The loop over turns, and those inside it that are not reduced or vectorised."""
+        nest = self.nest
+        if not nest.shared:
+            return []
+        if nest.form == "map" and len(nest.loops) == 1:
+            return []  # the flat loop: its bounds are the chunk's
+        first = Loop("turn", "%lo", "%hi")
+        first.body = self.unravel("%turn", nest.loops[: nest.shared])
+        loops = [first]
+        for d in range(nest.shared, nest.outer - (nest.form == "map")):
+            loops.append(self.plain(d))
+        return loops
+
+    def unravel(self, turn: str, sizes: tuple[int, ...]) -> str:
+        """Lines that take the indices of the shared loops from the number of the turn."""
+        lines, rest = "", turn
+        for d in reversed(range(len(sizes))):
+            if d == 0:
+                self.index[0] = rest
+                break
+            size = self.number(sizes[d])
+            lines += f"  %i{d} = urem i64 {rest}, {size}\n  %t{d} = udiv i64 {rest}, {size}\n"
+            self.index[d], rest = f"%i{d}", f"%t{d}"
+        return lines
+
+    def plain(self, d: int, suffix: str = "") -> Loop:
+        name = f"i{d}{suffix}"
+        self.index[d] = f"%{name}"
+        return Loop(name, "0", self.number(self.nest.loops[d]))
+
+    def parts(self) -> list[Part]:
+        nest = self.nest
+        known: dict[int, Scalar] = {}
+        if nest.form == "map":
+            return [self.map_part(known)]
+        parts = []
+        for t, effects in enumerate(self.kernel.passes):
+            if self.kernel.between[t]:
+                parts.append(Part(before=self.straight(self.kernel.between[t], known)))
+            if effects:
+                parts.append(self.row_part(t, effects, known))
+        parts.append(Part(before=self.straight(self.kernel.between[-1], known)))
+        return parts
+
+    def map_part(self, known: dict[int, Scalar]) -> Part:
+        nest = self.nest
+        effects = self.kernel.passes[0]
+        if not nest.loops:
+            return Part(before=self.straight(effects, known))
+        d = len(nest.loops) - 1
+        loop = self.plain(d)
+        if len(nest.loops) == 1:
+            loop.low, loop.high = "%lo", "%hi"
+        loop.metadata = self.vectorised()
+        before = self.hoisted(effects, known, [d])
+        loop.body = self.straight(effects, dict(known))
+        return Part(before, [loop])
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def row_part(self, t: int, effects: list[int], known: dict[int, Scalar]) -> Part:
+        """One pass over a row: loops over its dimensions, partial results carried by each."""
+        nest = self.nest
+        dims = list(range(nest.outer, len(nest.loops)))
+        before = self.hoisted(effects, known, dims)
+        folds = [i for i in effects if self.kernel.instrs[i].kind == FOLD]
+        loops = [self.plain(d, f".{t}") for d in dims]
+        if folds and nest.loops[-1] > 2 * BLOCK:
+            loops.insert(-1, self.blocked(loops[-1], t))
+        inside = dict(known)
+        for k in range(len(dims) - 1):
+            loops[k].body = self.hoisted(effects, inside, dims[k + 1 :])
+        self.carry(loops, folds)
+        stores = [i for i in effects if i not in folds]
+        operands = [self.kernel.instrs[i].operands[0] for i in folds]
+        loops[-1].body = self.capture(lambda: self.need(operands, inside))  # type: ignore
+        loops[-1].body += self.capture(lambda: self.fold(loops, folds, inside))
+        loops[-1].body += self.straight(stores, inside)
+        loops[-1].metadata = self.vectorised()
+        after = self.capture(lambda: self.finish(folds, loops, known))
+        return Part(before, loops, after)
+
+    def blocked(self, loop: Loop, t: int) -> Loop:
+        """A loop over blocks around the innermost one: sums stay as exact as pairwise ones."""
+        block = Loop(f"block.{t}", loop.low, loop.high, str(BLOCK))
+        name = f"block.{t}"
+        block.body = (
+            f"  %{name}.end = add i64 %{name}, {BLOCK}\n"
+            f"  %{name}.top = call i64 @llvm.smin.i64(i64 %{name}.end, i64 {loop.high})\n"
+        )
+        loop.low, loop.high = f"%{name}", f"%{name}.top"
+        return block
+
+    def carry(self, loops: list[Loop], folds: list[int]) -> None:
+        """Gives each loop a partial result per fold; the inner ones add to the outer ones."""
+        for level, loop in enumerate(loops):
+            for i in folds:
+                node = self.kernel.instrs[i].node
+                start = self.s.start(node)  # type: ignore[arg-type]
+                kind = REGISTER[start.dtype]
+                loop.carried.append(Carried(f"%a{i}.{level}", kind, start.value.text, ""))
+        for level in range(len(loops) - 1):
+            loops[level].after = self.capture(partial(self.add_up, loops, level, folds))
+
+    def running(self, i: int, level: int) -> Scalar:
+        return self.s.argument(f"%a{i}.{level}", self.kernel.instrs[i].dtype)
+
+    def add_up(self, loops: list[Loop], level: int, folds: list[int]) -> None:
+        for i, carried in zip(folds, loops[level].carried):
+            node = self.kernel.instrs[i].node
+            total = self.s.combine(node, self.running(i, level), self.running(i, level + 1))
+            carried.next = total.value.text
+
+    def fold(self, loops: list[Loop], folds: list[int], known: dict[int, Scalar]) -> None:
+        level = len(loops) - 1
+        for i, carried in zip(folds, loops[-1].carried):
+            instr = self.kernel.instrs[i]
+            x = known[instr.operands[0]]  # type: ignore[index]
+            carried.next = self.s.combine(instr.node, self.running(i, level), x).value.text
+
+    def finish(self, folds: list[int], loops: list[Loop], known: dict[int, Scalar]) -> None:
+        for i in folds:
+            known[i] = self.s.rounded(self.running(i, 0), self.kernel.instrs[i].dtype)
+
+    # -- lines -----------------------------------------------------------------------------
+
+    def capture(self, emit: Any) -> str:
+        """The lines that `emit()` adds."""
+        mark = len(self.s.lines)
+        emit()
+        return "".join(f"  {line.text}\n" for line in self.s.lines[mark:])
+
+    def straight(self, wanted: Iterable[int], known: dict[int, Scalar]) -> str:
+        """Lines for the wanted instructions and what they need and is not known yet."""
+        return self.capture(lambda: self.need(wanted, known))
+
+    def hoisted(self, effects: list[int], known: dict[int, Scalar], inside: list[int]) -> str:
+        """Lines for what the effects need and does not vary with the loops `inside`."""
+        varying = set(inside)
+        found = [i for i in self.closure(effects, known)
+                 if not self.nest.varies[i] & varying and self.kernel.instrs[i].kind != STORE
+                 and self.kernel.instrs[i].kind != FOLD]  # fmt: skip
+        return self.straight(found, known)
+
+    def closure(self, wanted: Iterable[int], known: dict[int, Scalar]) -> list[int]:
+        """The wanted instructions and all they need that is not known, in order."""
+        found: set[int] = set()
+        queue = list(wanted)
+        while queue:
+            i = queue.pop()
+            if i in found or i in known:
+                continue
+            found.add(i)
+            queue += [o for o in self.kernel.instrs[i].operands if o is not None]
+        return sorted(found)
+
+    def need(self, wanted: Iterable[int], known: dict[int, Scalar]) -> None:
+        for i in self.closure(wanted, known):
+            known[i] = self.line(i, known)
+
+    def line(self, i: int, known: dict[int, Scalar]) -> Scalar:
+        instr = self.kernel.instrs[i]
+        if instr.kind == LOAD:
+            return self.s.load(self.pointer(i, known), instr.dtype)
+        if instr.kind == STORE:
+            value = known[instr.operands[0]]  # type: ignore[index]
+            self.s.store(value, self.pointer(i, known))
+            return value
+        if instr.kind == COORDINATE:
+            return self.coordinate(i, known)
+        if instr.kind in (APPLY, CONSTANT):
+            operands = [None if o is None else known[o] for o in instr.operands]
+            return self.s.evaluate(instr, operands)
+        raise AssertionError(f"{instr.kind} out of place")
+
+    def scratch_name(self) -> str:
+        self.count += 1
+        return f"%x{self.count}"
+
+    def lineout(self, text: str) -> str:
+        name = self.scratch_name()
+        self.s.m.effect(f"{name} = {text}")
+        return name
+
+    def pointer(self, i: int, known: dict[int, Scalar]) -> str:
+        """The address of an access, from the outer loops in, so that LLVM can hoist its parts."""
+        instr = self.kernel.instrs[i]
+        assert instr.access is not None
+        at, memory = self.base(instr), MEMORY[instr.access.var.dtype.name]
+        terms = [(self.index[d], stride) for d, stride in enumerate(self.nest.strides[i]) if stride]
+        for stride, which in instr.access.dynamic:
+            terms.append((known[which].value.text, stride))
+        for index, stride in terms:
+            by = (
+                index
+                if stride == 1
+                else self.lineout(f"mul nsw i64 {index}, {self.number(stride)}")
+            )
+            at = self.lineout(f"getelementptr inbounds {memory}, ptr {at}, i64 {by}")
+        return at
+
+    def coordinate(self, i: int, known: dict[int, Scalar]) -> Scalar:
+        expr = self.kernel.instrs[i].expr
+        assert expr is not None
+        total = self.number(expr.offset)
+        terms = [(self.index[d], stride) for d, stride in enumerate(self.nest.strides[i]) if stride]
+        for (stride, _), which in zip(expr.dynamic, self.kernel.instrs[i].operands):
+            terms.append((known[which].value.text, stride))  # type: ignore[index]
+        for index, stride in terms:
+            by = (
+                index
+                if stride == 1
+                else self.lineout(f"mul nsw i64 {index}, {self.number(stride)}")
+            )
+            total = self.lineout(f"add nsw i64 {total}, {by}")
+        return self.s.argument(total, "int64")
+
+
+def emit(nest: Nest, buffer_of: Any, target: Target = DEFAULT) -> Emitted:
+    """The text and launch of a nest."""
+    if nest.form == "column":
+        from .emit_column import ColumnEmission
+
+        return ColumnEmission(nest, buffer_of, target).emit()
+    return Emission(nest, buffer_of, target).emit()
+
+
+__all__ = ["FLOATS", "Argument", "Emission", "Emitted", "emit"]

@@ -1,0 +1,118 @@
+"""Loop nests: a kernel's loops in the order they will run, joined where memory allows.
+
+Three forms. "map": no reductions. "row": the innermost loop is reduced, so results are scalars
+that live in registers. "column": the innermost loop is not reduced; it runs over a block of
+results that are accumulated side by side in a scratch array, one row of input after the other.
+
+Work is cut into chunks by sizes alone, so that results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .kernel import COORDINATE, STORE, Kernel
+
+COLUMNS = 256  # results side by side in column form
+GRAIN = 1 << 14  # cheap instructions per chunk: about 4 us
+MOST_CHUNKS = 256
+SHORT_ROW = 16  # rows no longer than this are reduced side by side
+
+
+@dataclass(frozen=True)
+class Nest:
+    """`loops` are sizes from the outside in, the first `outer` of them not reduced.
+
+    In column form the last of the outer loops is the one over columns. `strides[k]` are those of
+    instruction k for these loops, `varies[k]` the loops it varies with. The first `shared` loops
+    are cut into chunks of `grain` turns.
+    """
+
+    kernel: Kernel
+    form: str
+    loops: tuple[int, ...]
+    outer: int
+    strides: dict[int, tuple[int, ...]]
+    varies: tuple[frozenset[int], ...]
+    shared: int
+    grain: int
+    turns: int
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.turns // self.grain) if self.turns else 0
+
+
+def arrange(kernel: Kernel) -> Nest:
+    """Orders and joins the loops of a kernel."""
+    used = [d for d, n in enumerate(kernel.sizes) if n != 1]
+    outer = [d for d in used if d not in kernel.inner]
+    inner = [d for d in used if d in kernel.inner]
+    form, outer, inner = _order(kernel, outer, inner)
+    coefs = {k: (i.access.strides if i.access else i.expr.coefs)  # type: ignore[union-attr]
+             for k, i in enumerate(kernel.instrs) if i.access or i.kind == COORDINATE}  # fmt: skip
+    groups = _join(kernel, outer, coefs) + _join(kernel, inner, coefs)
+    count = len(_join(kernel, outer, coefs))
+    loops = tuple(math.prod(kernel.sizes[d] for d in g) for g in groups)
+    strides = {k: tuple(c[g[-1]] for g in groups) for k, c in coefs.items()}
+    where = {d: k for k, g in enumerate(groups) for d in g}
+    varies = tuple(frozenset(where[d] for d in i.loops if d in where) for i in kernel.instrs)
+    shared, turns, grain = _cut(kernel, form, loops, count)
+    return Nest(kernel, form, loops, count, strides, varies, shared, grain, turns)
+
+
+def _order(kernel: Kernel, outer: list[int], inner: list[int]) -> tuple[str, list[int], list[int]]:
+    """The form, and the loops with the one to vectorise last."""
+    score = dict.fromkeys([*outer, *inner], 0.0)
+    for instr in kernel.instrs:
+        if instr.access is None:
+            continue
+        for d in score:
+            if abs(instr.access.strides[d]) == 1:
+                score[d] += 1.5 if instr.kind == STORE else 1.0
+
+    def last(dims: list[int]) -> list[int]:
+        if not dims:
+            return dims
+        best = max(dims, key=lambda d: (score[d], d))
+        return [d for d in dims if d != best] + [best]
+
+    if not inner:
+        return "map", last(outer), inner
+    outer, inner = last(outer), last(inner)
+    columns = kernel.sizes[outer[-1]] if outer else 1
+    sideways = bool(outer) and score[outer[-1]] > score[inner[-1]] and columns >= 4
+    return ("column" if sideways else "row"), outer, inner
+
+
+def _join(kernel: Kernel, dims: list[int], coefs: dict[int, tuple[int, ...]]) -> list[list[int]]:
+    """Neighbouring loops that one loop can stand for."""
+    groups: list[list[int]] = []
+    for d in dims:
+        size = kernel.sizes[d]
+        if groups and all(c[groups[-1][-1]] == c[d] * size for c in coefs.values()):
+            groups[-1].append(d)
+        else:
+            groups.append([d])
+    return groups
+
+
+def _cut(kernel: Kernel, form: str, loops: tuple[int, ...], outer: int) -> tuple[int, int, int]:
+    """(loops that are cut, their turns, turns per chunk)."""
+    sizes = list(loops[:outer])
+    if form == "column":
+        sizes[-1] = -(-sizes[-1] // COLUMNS)
+    elif form == "map" and outer > 1:
+        outer -= 1  # the innermost stays whole
+    shared, turns = 0, 1
+    while shared < outer and turns < 4 * MOST_CHUNKS:
+        turns *= sizes[shared]
+        shared += 1
+    if form == "column" and shared < outer:
+        turns, shared = turns * math.prod(sizes[shared:]), outer
+    work = kernel.points * kernel.weight() / max(1, turns)
+    grain = max(1, math.ceil(GRAIN / max(1.0, work)), -(-turns // MOST_CHUNKS))
+    if form == "map" and len(loops) == 1:
+        grain = -(-grain // 1024) * 1024
+    return shared, turns, grain

@@ -1,0 +1,135 @@
+"""What runs: buffers, launches of native functions and host calls, in order, as plain data.
+
+codegen makes Programs, the runtime runs them; neither imports the other. Nothing here is compiled:
+a Program holds LLVM text, and says which words each native function finds in its argument block.
+
+A native function is `void name(ptr args, i64 chunk)`; `args` points to 64-bit words. Chunks may run
+in any order and at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .types import TensorType
+
+INPUT, OUTPUT, TEMPORARY = "input", "output", "temporary"
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory of `nbytes`: an input's, an output's (`index` says which) or a place in the arena."""
+
+    kind: str
+    nbytes: int
+    index: int = -1
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of an argument block: `value`, or the address of a buffer plus `value` bytes."""
+
+    value: int
+    buffer: int | None = None
+
+
+STATUS = -1  # as Word.buffer: the address of the call's status word
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A call of a native function; `chunks` of them, shared among threads if more than one."""
+
+    symbol: str
+    words: tuple[Word, ...]
+    chunks: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    kernel: int = -1  # index into Program.kernels
+
+    def buffers(self) -> tuple[int, ...]:
+        return self.reads + self.writes
+
+
+@dataclass(frozen=True)
+class Strided:
+    """How a host call sees a buffer: an array of `type` with strides and offset in elements."""
+
+    buffer: int
+    type: TensorType
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """A call back to an op's NumPy evaluation."""
+
+    op: Any
+    operands: tuple[Strided | None, ...]
+    attrs: tuple[tuple[str, Any], ...]
+    results: tuple[Strided, ...]
+    kernel: int = -1
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        return tuple(o.buffer for o in self.operands if o is not None)
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        return tuple(r.buffer for r in self.results)
+
+    def buffers(self) -> tuple[int, ...]:
+        return self.reads + self.writes
+
+
+@dataclass(frozen=True)
+class Module:
+    """LLVM text that defines `symbols` and needs `imports`.
+
+    `light`: it is scheduled by hand. `shared`: other modules import it.
+    """
+
+    text: str
+    symbols: tuple[str, ...]
+    imports: tuple[str, ...] = ()
+    light: bool = False
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """What a report says of a kernel: its printed form, the nodes it computes, its traffic."""
+
+    name: str
+    kind: str
+    text: str
+    nodes: tuple[int, ...]  # positions in the graph
+    bytes: int = 0
+    flops: int = 0
+
+
+@dataclass(frozen=True)
+class Result:
+    """An output: a new array in `buffer`, or the input `target`, written in place."""
+
+    type: TensorType
+    buffer: int
+    target: int | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph, ready to be compiled and run."""
+
+    name: str
+    inputs: tuple[TensorType, ...]
+    results: tuple[Result, ...]
+    buffers: tuple[Buffer, ...]
+    steps: tuple[Launch | HostCall, ...]
+    modules: tuple[Module, ...]
+    kernels: tuple[KernelInfo, ...] = ()
+    written: frozenset[int] = field(default_factory=frozenset)  # inputs that are written to
+    errors: tuple[tuple[type, str], ...] = ()  # by status word less one: what to raise

@@ -1,0 +1,293 @@
+"""Runs Programs: compiles their modules, lays out memory, and makes one callable.
+
+A program without host calls is one native entry: Python is left once per call. With host calls it
+is a list of native segments and calls between them, over the same memory plan.
+
+Invariants:
+- New results are freshly allocated at each call and never recycled.
+- The arena is borrowed for a call, so calls from several threads do not meet.
+- Arguments that are not contiguous, or share memory with one that is written to, are copied first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import string
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from functools import cache as once
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..ir.interp import evaluate_op
+from ..ir.program import INPUT, OUTPUT, STATUS, TEMPORARY, HostCall, Launch, Program, Strided
+from . import cache, jit, memory, threads
+from .fastcall import Array, make
+
+ENTRY = """
+@wengert_table = external global i64
+declare i64 @wengert_run(ptr, ptr, ptr)
+define i64 @entry(ptr %pointers, ptr %arena) nounwind {
+  %status = call i64 @wengert_run(ptr @wengert_table, ptr %pointers, ptr %arena)
+  ret i64 %status
+}
+"""
+LONG = 1 << 18  # bytes of traffic above which the GIL is released
+MANY_PAIRS = 4096
+
+_libraries: weakref.WeakValueDictionary[tuple[str, bool], jit.Library] = (
+    weakref.WeakValueDictionary())  # fmt: skip
+_lock = threading.Lock()
+
+
+@once
+def runner() -> jit.Library:
+    """The code that walks launch tables."""
+    text = string.Template(Path(__file__).with_name("run.ll").read_text()).substitute(
+        CLOCK=6 if sys.platform == "darwin" else 1)  # fmt: skip
+    return cache.build(text, ["wengert_run", "wengert_copy"],
+                       {"wengert_parallel": threads.address()}, options=jit.LIGHT)  # fmt: skip
+
+
+class Code:
+    """The loaded functions of a program, by symbol."""
+
+    def __init__(self, program: Program) -> None:
+        self.libraries: list[jit.Library] = [runner()]
+        self.symbols = {"wengert_parallel": threads.address(),
+                        "wengert_copy": runner().address("wengert_copy")}  # fmt: skip
+        # those that others import come first
+        for module in sorted(program.modules, key=lambda m: not m.shared):
+            self.load(module)
+
+    def load(self, module: Any) -> None:
+        key = module.text, module.light
+        with _lock:
+            library = _libraries.get(key)
+        if library is None:
+            imports = {name: self.symbols[name] for name in module.imports}
+            options = jit.LIGHT if module.light else jit.DEFAULT
+            library = cache.build(module.text, module.symbols, imports, options=options)
+            with _lock:
+                _libraries[key] = library
+        self.libraries.append(library)
+        for name in module.symbols:
+            self.symbols[name] = library.address(name)
+
+
+def plan_memory(program: Program) -> memory.Plan:
+    """Offsets of temporaries, live from their first to their last step."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for number, step in enumerate(program.steps):
+        for b in step.buffers():
+            if program.buffers[b].kind == TEMPORARY:
+                first.setdefault(b, number)
+                last[b] = number
+    return memory.plan([
+        memory.Buffer(f"{program.buffers[b].name}", program.buffers[b].nbytes, first[b], last[b])
+        for b in first])  # fmt: skip
+
+
+class Segment:
+    """Launches between two host calls, as one native entry."""
+
+    def __init__(self, owner: Runnable, launches: Sequence[tuple[int, Launch]]) -> None:
+        words = [len(launches), max([1, *(len(step.words) for _, step in launches)]), 0]
+        self.steps = [number for number, _ in launches]
+        for _, step in launches:
+            words += [owner.code.symbols[step.symbol], step.chunks, len(step.words)]
+            for word in step.words:
+                words += owner.locate(word)
+        self.table = np.array(words, np.int64)
+        self.times = np.zeros(len(launches), np.int64)
+        imports = {
+            "wengert_run": runner().address("wengert_run"),
+            "wengert_table": self.table.ctypes.data,
+        }
+        self.library = cache.build(ENTRY, ["entry"], imports, options=jit.LIGHT)
+        self.address = self.library.address("entry")
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+        self.call = kind(self.address)
+
+    def profile(self, on: bool) -> None:
+        self.table[2] = self.times.ctypes.data if on else 0
+
+
+class Runnable:
+    """A Program as a callable of arrays in storage form; results come as a tuple."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.plan = plan_memory(program)
+        self.code = Code(program)
+        self.inputs = [Array(t.dtype.storage, t.shape, writeable=k in program.written)
+                       for k, t in enumerate(program.inputs)]  # fmt: skip
+        self.results = [Array(r.type.dtype.storage, r.type.shape)
+                        for r in program.results if r.target is None]  # fmt: skip
+        self.steps = self.cut()
+        self.arena = memory.shared_arena()
+        writes = sum(k in program.written for k in range(len(self.inputs)))
+        self.checked = writes * len(self.inputs) <= MANY_PAIRS
+        self.fresh = self.entry()
+        self.call = self.with_writes() if program.written else self.fresh
+
+    def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        return self.call(*arrays)
+
+    # -- making it -------------------------------------------------------------------------
+
+    def locate(self, word: Any) -> list[int]:
+        """What a word is relative to, and its value, as run.ll reads them."""
+        if word.buffer is None:
+            return [0, word.value]
+        if word.buffer == STATUS:
+            return [2, word.value]
+        buffer = self.program.buffers[word.buffer]
+        if buffer.kind == TEMPORARY:
+            return [1, word.value + self.plan.offsets[buffer.name]]
+        place = buffer.index + (len(self.inputs) if buffer.kind == OUTPUT else 0)
+        return [3 + place, word.value]
+
+    def cut(self) -> list[Segment | HostCall]:
+        """Native segments and the host calls between them."""
+        steps: list[Segment | HostCall] = []
+        pending: list[tuple[int, Launch]] = []
+        for number, step in enumerate(self.program.steps):
+            if isinstance(step, Launch):
+                if step.chunks:
+                    pending.append((number, step))
+                continue
+            if pending:
+                steps.append(Segment(self, pending))
+                pending = []
+            steps.append(step)
+        if pending or not steps:
+            steps.append(Segment(self, pending))
+        return steps
+
+    def entry(self) -> Any:
+        """The callable that returns the new arrays."""
+        if len(self.steps) > 1 or not isinstance(self.steps[0], Segment):
+            return self.through_python
+        long = sum(k.bytes for k in self.program.kernels) > LONG
+        return make(
+            self.steps[0].address, self.inputs, self.results, name=self.program.name,
+            release_gil=long, status=True, tuple_result=True, disjoint=self.checked,
+            arena=self.arena, arena_size=self.plan.total, slow=self.slow,
+            keep=[self.code, self.steps[0], self],
+        )  # fmt: skip
+
+    def with_writes(self) -> Any:
+        fresh, targets = self.fresh, [r.target for r in self.program.results]
+
+        def call(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+            made = iter(fresh(*arrays))
+            return tuple(next(made) if t is None else arrays[t] for t in targets)
+
+        return call
+
+    # -- arguments that are not as expected ------------------------------------------------
+
+    def slow(self, *arrays: Any) -> tuple[np.ndarray, ...]:
+        """Copies what native code cannot take, runs, and copies back what was written."""
+        name, program = self.program.name, self.program
+        if len(arrays) != len(self.inputs):
+            raise TypeError(f"@{name} takes {len(self.inputs)} arrays, got {len(arrays)}")
+        for k, (array, expected) in enumerate(zip(arrays, self.inputs)):
+            if not isinstance(array, np.ndarray) or array.dtype != expected.dtype or (
+                    array.shape != expected.shape):  # fmt: skip
+                raise TypeError(f"@{name}: argument {k} must be {program.inputs[k]}, got "
+                                f"{getattr(array, 'dtype', type(array).__name__)}"
+                                f"{list(getattr(array, 'shape', []))}")  # fmt: skip
+            if expected.writeable and not array.flags.writeable:
+                raise ValueError(f"@{name}: argument {k} is written to, but is read-only")
+        fixed = [self.fitting(k, a, arrays) for k, a in enumerate(arrays)]
+        if all(a is b for a, b in zip(fixed, arrays)):
+            raise RuntimeError(f"@{name}: arguments fit but were declined")
+        made = self.fresh(*fixed)
+        for k in sorted(program.written):
+            if fixed[k] is not arrays[k]:
+                np.copyto(arrays[k], fixed[k])
+        return made
+
+    def fitting(self, k: int, array: np.ndarray, arrays: Sequence[np.ndarray]) -> np.ndarray:
+        """The array itself, or a copy that native code can take."""
+        written = self.program.written
+        shares = any(
+            j != k and (k in written or j in written) and np.may_share_memory(array, other)
+            for j, other in enumerate(arrays))  # fmt: skip
+        plain = type(array) is np.ndarray and array.flags.c_contiguous and array.flags.aligned
+        if plain and array.dtype is self.inputs[k].dtype and not shares:
+            return array
+        copy = np.empty(array.shape, self.inputs[k].dtype)
+        np.copyto(copy, array)
+        return copy
+
+    # -- with host calls -------------------------------------------------------------------
+
+    def through_python(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not self.as_expected(arrays):
+            return self.slow(*arrays)
+        made = tuple(np.empty(r.shape, r.dtype) for r in self.results)
+        addresses = [a.__array_interface__["data"][0] for a in (*arrays, *made)]
+        pointers = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
+        with self.arena.borrow(max(64, self.plan.total)) as start:
+            for step in self.steps:
+                if isinstance(step, Segment):
+                    self.check(step.call(ctypes.addressof(pointers), start))
+                else:
+                    self.host(step, arrays, made, start)
+        return made
+
+    def as_expected(self, arrays: Sequence[Any]) -> bool:
+        if len(arrays) != len(self.inputs):
+            return False
+        for array, e in zip(arrays, self.inputs):
+            if type(array) is not np.ndarray or array.dtype is not e.dtype:
+                return False
+            flags = array.flags
+            if array.shape != e.shape or not (flags.c_contiguous and flags.aligned):
+                return False
+            if e.writeable and not flags.writeable:
+                return False
+        written = self.program.written
+        return not any(np.may_share_memory(arrays[j], a) for j in written
+                       for k, a in enumerate(arrays) if j != k)  # fmt: skip
+
+    def check(self, status: int) -> None:
+        if status:
+            error, message = self.program.errors[status - 1]
+            raise error(message)
+
+    def host(self, step: HostCall, arrays: Sequence[np.ndarray], made: Sequence[np.ndarray],
+             start: int) -> None:  # fmt: skip
+        def see(view: Strided) -> np.ndarray:
+            buffer = self.program.buffers[view.buffer]
+            if buffer.kind == INPUT:
+                flat = arrays[buffer.index].reshape(-1)
+            elif buffer.kind == OUTPUT:
+                flat = made[buffer.index].reshape(-1)
+            else:
+                flat = lend(start + self.plan.offsets[buffer.name], buffer.nbytes)
+            flat = flat.view(view.type.dtype.storage)
+            size = view.type.dtype.itemsize
+            return np.lib.stride_tricks.as_strided(
+                flat[view.offset :], view.type.shape, [s * size for s in view.strides])  # fmt: skip
+
+        operands = [None if o is None else see(o) for o in step.operands]
+        types = [None if o is None else o.type for o in step.operands]
+        with np.errstate(all="ignore"):
+            values = evaluate_op(step.op, operands, types, dict(step.attrs),
+                                 [r.type for r in step.results])  # fmt: skip
+        for result, value in zip(step.results, values):
+            np.copyto(see(result), value)
+
+
+def lend(address: int, nbytes: int) -> np.ndarray:
+    """Memory of the arena as an array of bytes."""
+    return np.frombuffer((ctypes.c_char * nbytes).from_address(address), np.uint8)

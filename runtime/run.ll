@@ -1,0 +1,124 @@
+; Runs a program from its table: words that name functions and say what their argument blocks hold.
+; One text for all programs, so that a program compiles its kernels and nothing else.
+;
+; Table: launches, most words of a block, where to add up times (or null), then the launches:
+; function, chunks, words, and for each word what it is relative to and a value.
+; Relative to: 0 nothing, 1 the arena, 2 the status word, 3 and up the pointers in order.
+
+declare void @wengert_parallel(ptr, ptr, i64)
+declare i32 @clock_gettime(i32, ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define void @wengert_copy(ptr %args, i64 %chunk) nounwind {
+  %to = load ptr, ptr %args, align 8
+  %from.p = getelementptr i64, ptr %args, i64 1
+  %from = load ptr, ptr %from.p, align 8
+  %bytes.p = getelementptr i64, ptr %args, i64 2
+  %bytes = load i64, ptr %bytes.p, align 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  ret void
+}
+
+define internal i64 @now() nounwind {
+  %time = alloca { i64, i64 }, align 8
+  %got = call i32 @clock_gettime(i32 ${CLOCK}, ptr %time)
+  %s = load i64, ptr %time, align 8
+  %ns.p = getelementptr i64, ptr %time, i64 1
+  %ns = load i64, ptr %ns.p, align 8
+  %big = mul i64 %s, 1000000000
+  %all = add i64 %big, %ns
+  ret i64 %all
+}
+
+define internal void @start(ptr %function, ptr %block, i64 %chunks) nounwind {
+entry:
+  %single = icmp eq i64 %chunks, 1
+  br i1 %single, label %one, label %several
+one:
+  call void %function(ptr %block, i64 0)
+  ret void
+several:
+  call void @wengert_parallel(ptr %function, ptr %block, i64 %chunks)
+  ret void
+}
+
+define i64 @wengert_run(ptr %table, ptr %pointers, ptr %arena) nounwind {
+entry:
+  %status = alloca i64, align 8
+  store i64 0, ptr %status, align 8
+  %count = load i64, ptr %table, align 8
+  %most.p = getelementptr i64, ptr %table, i64 1
+  %most = load i64, ptr %most.p, align 8
+  %times.p = getelementptr i64, ptr %table, i64 2
+  %times = load ptr, ptr %times.p, align 8
+  %timed = icmp ne ptr %times, null
+  %block = alloca i64, i64 %most, align 16
+  %first = getelementptr i64, ptr %table, i64 3
+  %arena.i = ptrtoint ptr %arena to i64
+  %status.i = ptrtoint ptr %status to i64
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %after ]
+  %record = phi ptr [ %first, %entry ], [ %words.end, %after ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %out, label %launch
+launch:
+  %function = load ptr, ptr %record, align 8
+  %chunks.p = getelementptr i64, ptr %record, i64 1
+  %chunks = load i64, ptr %chunks.p, align 8
+  %n.p = getelementptr i64, ptr %record, i64 2
+  %n = load i64, ptr %n.p, align 8
+  %words = getelementptr i64, ptr %record, i64 3
+  %twice = shl i64 %n, 1
+  %words.end = getelementptr i64, ptr %words, i64 %twice
+  %none = icmp eq i64 %n, 0
+  br i1 %none, label %go, label %fill
+fill:
+  %k = phi i64 [ 0, %launch ], [ %k1, %put ]
+  %at = shl i64 %k, 1
+  %base.p = getelementptr i64, ptr %words, i64 %at
+  %base = load i64, ptr %base.p, align 8
+  %value.p = getelementptr i64, ptr %base.p, i64 1
+  %value = load i64, ptr %value.p, align 8
+  switch i64 %base, label %pointer [ i64 0, label %put
+                                     i64 1, label %in.arena
+                                     i64 2, label %in.status ]
+in.arena:
+  br label %put
+in.status:
+  br label %put
+pointer:
+  %which = sub i64 %base, 3
+  %pointer.p = getelementptr i64, ptr %pointers, i64 %which
+  %pointer.i = load i64, ptr %pointer.p, align 8
+  br label %put
+put:
+  %origin = phi i64 [ 0, %fill ], [ %arena.i, %in.arena ], [ %status.i, %in.status ], [ %pointer.i, %pointer ]
+  %word = add i64 %origin, %value
+  %slot = getelementptr i64, ptr %block, i64 %k
+  store i64 %word, ptr %slot, align 8
+  %k1 = add i64 %k, 1
+  %full = icmp eq i64 %k1, %n
+  br i1 %full, label %go, label %fill
+go:
+  br i1 %timed, label %time, label %plain
+plain:
+  call void @start(ptr %function, ptr %block, i64 %chunks)
+  br label %after
+time:
+  %t0 = call i64 @now()
+  call void @start(ptr %function, ptr %block, i64 %chunks)
+  %t1 = call i64 @now()
+  %dt = sub i64 %t1, %t0
+  %sum.p = getelementptr i64, ptr %times, i64 %i
+  %sum = load i64, ptr %sum.p, align 8
+  %more = add i64 %sum, %dt
+  store i64 %more, ptr %sum.p, align 8
+  br label %after
+after:
+  %i1 = add i64 %i, 1
+  br label %next
+out:
+  %result = load i64, ptr %status, align 8
+  ret i64 %result
+}

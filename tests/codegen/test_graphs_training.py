@@ -1,0 +1,73 @@
+"""Whole training steps as one graph: forward, backward and the update, written back in place."""
+
+import itertools
+
+import numpy as np
+import pytest
+from graphs import build, check, of, sample
+from wengert.ir import passes, reverse
+from wengert.ir.builder import Builder, Symbol
+
+
+def inline(builder, graph, symbols):
+    """Appends a graph's nodes to a builder that stands in their place; gives its outputs."""
+    names = {item.var: s.var for item, s in zip(graph.inputs, symbols)}
+    for node in graph.nodes:
+        builder.nodes.append(node.__class__(
+            node.op, tuple(None if v is None else names.get(v, v) for v in node.inputs),
+            node.outputs, node.attrs))  # fmt: skip
+    return [Symbol(names.get(o.var, o.var)) for o in graph.outputs]
+
+
+def training_step(loss, types, parameters, rate=0.1):
+    """loss, and every parameter less `rate` times its gradient, written to the parameter."""
+    joint = reverse.joint(build(loss, *types), list(parameters))
+    builder = Builder("step")
+    inputs = [builder.input(i.var.type) for i in joint.inputs[: len(types)]]
+    with builder.building():
+        from wengert.ir.op import TABLE
+
+        one = TABLE["full"](size=(), fill_value=1.0, dtype=inputs[0].dtype)
+        value, *grads = inline(builder, joint, [*inputs, one])
+        builder.output(value)
+        for k, grad in zip(parameters, grads):
+            builder.output(inputs[k] - grad * rate, "write", k)
+    return builder.graph()
+
+
+def regression(x, target, w1, b1, w2, b2):
+    hidden = (x @ w1.t() + b1).relu()
+    difference = hidden @ w2.t() + b2 - target
+    return (difference * difference).mean()
+
+
+@pytest.mark.parametrize(("batch", "inside", "hidden", "out"),
+                         [(4, 3, 5, 2), (32, 64, 128, 10), (1, 1, 1, 1)])  # fmt: skip
+def test_mlp_step(batch, inside, hidden, out):
+    types = [("float32", batch, inside), ("float32", batch, out), ("float32", hidden, inside),
+             ("float32", hidden), ("float32", out, hidden), ("float32", out)]  # fmt: skip
+    graph = training_step(regression, types, (2, 3, 4, 5))
+    compiled = check(graph)
+    assert not compiled.host_calls
+
+
+def test_steps_follow_each_other():
+    """The written parameters are what the next call reads: the loss goes down."""
+    types = [("float32", 16, 4), ("float32", 16, 2), ("float32", 8, 4), ("float32", 8),
+             ("float32", 2, 8), ("float32", 2)]  # fmt: skip
+    from wengert.backend import compile_graph
+
+    graph = passes.optimise(training_step(regression, types, (2, 3, 4, 5), rate=0.05))
+    compiled = compile_graph(graph)
+    arrays = [sample(of(*t), np.random.default_rng(k)) for k, t in enumerate(types)]
+    losses = [float(compiled(*arrays)[0]) for _ in range(20)]
+    assert all(b < a for a, b in itertools.pairwise(losses))
+
+
+def softmax_loss(x, labels, w, b):
+    return -((x @ w.t() + b).log_softmax(1) * labels).sum(1).mean()
+
+
+def test_softmax_regression_step():
+    types = [("float32", 13, 7), ("float32", 13, 10), ("float32", 10, 7), ("float32", 10)]
+    check(training_step(softmax_loss, types, (2, 3)))
