@@ -99,7 +99,63 @@ def polynomials():
     yield "erf", lambda u: mp.erf(mp.sqrt(u)) / mp.sqrt(u) - 1, 0, 1, 7, 14
     yield "erf_tail", erf_log, 0.92, 4, 7, None
     yield "erfcx", erfcx_scaled, tail(mpf(0.49)), tail(mpf(28)), None, 20
+    yield "lgamma_far", lgamma_far, mpf("1e-12"), mpf(1) / 64, None, 8
+    yield "digamma_far", digamma_far, mpf("1e-12"), mpf(1) / 9, None, 12
     yield "cbrt", lambda m: mp.cbrt(m), 1, 2, None, 5
+
+
+ERFINV_TOP, ERFINV_SPLIT = mpf(0.5625), (mpf(1.17), mpf(2.75))
+DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.4616)
+
+
+def erfinv_middle(v):
+    """(erfinv(x) / x - sqrt(pi)/2) / x^2 with v = ERFINV_TOP - x^2."""
+    u = ERFINV_TOP - v
+    x = mp.sqrt(u)
+    return (mp.erfinv(x) / x - mp.sqrt(mp.pi) / 2) / u
+
+
+def erfinv_tail(start):
+    """erfinv(x) / s - 1 with s = sqrt(-log(1 - x)) = start + t."""
+    return lambda t: mp.erfinv(1 - mp.exp(-((t + start) ** 2))) / (t + start) - 1
+
+
+def lgamma_middle(start, centre, value):
+    """(lgamma(1 + z) / (z (z - 1)) - value) / (z - centre), z = start + t; value is at centre."""
+    start += mpf("1e-25")  # off by a hair: at z = 0 and 1 the form is 0/0
+
+    def middle(t):
+        z = start + t
+        return (mp.loggamma(1 + z).real / (z * (z - 1)) - value) / (z - centre)
+
+    return middle
+
+
+def lgamma_far(u):
+    """x (lgamma(x) - Stirling) with u = 1/x^2."""
+    x = 1 / mp.sqrt(u)
+    return x * (mp.loggamma(x).real - (x - 0.5) * mp.log(x) + x - mp.log(2 * mp.pi) / 2)
+
+
+def digamma_middle(z):
+    """(digamma(1 + z) / d - slope) / d, d the distance from the root, slope the one there."""
+    d = 1 + z - DIGAMMA_ROOT
+    return (mp.digamma(1 + z) / d - mp.psi(1, DIGAMMA_ROOT)) / d
+
+
+def digamma_far(u):
+    """x^2 (log(x) - 1/(2x) - digamma(x)) with u = 1/x^2."""
+    x = 1 / mp.sqrt(u)
+    return (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) / u
+
+
+def rationals():
+    yield "erfinv_middle", erfinv_middle, 0, ERFINV_TOP - mpf("1e-9"), 8
+    yield "erfinv_near", erfinv_tail(ERFINV_SPLIT[0]), 0, ERFINV_SPLIT[1] - ERFINV_SPLIT[0], 9
+    yield "erfinv_far", erfinv_tail(ERFINV_SPLIT[1]), 0, mpf(6.1) - ERFINV_SPLIT[1], 9
+    yield "lgamma_low", lgamma_middle(mpf(-0.5), 0, mp.euler), 0, 1, 9
+    yield "lgamma_high", lgamma_middle(mpf(0.5), 1, 1 - mp.euler), 0, 1.5, 9
+    yield "digamma", digamma_middle, 0, 2, 8
 
 
 def quarter_turns(k):
@@ -156,6 +212,14 @@ def main():
             if terms:
                 print_table(f"{name.upper()}_{suffix}",
                             polynomial(function, low, high, terms, dtype))  # fmt: skip
+    for name, function, low, high, terms in rationals():
+        over, under = rational(function, low, high, terms, terms)
+        print_table(f"{name.upper()}_OVER", over)
+        print_table(f"{name.upper()}_UNDER", under)
+    root = [float(DIGAMMA_ROOT)]
+    root.append(float(DIGAMMA_ROOT - mpf(root[0])))
+    print_table("DIGAMMA_ROOT", root)
+    print(f"DIGAMMA_SLOPE = {float(mp.psi(1, DIGAMMA_ROOT))!r}")
     mp.mp.dps = 400  # the largest double times 2/pi has 1024 bits before the point
     for i, row in enumerate(turns_single()):
         print_table(f"TURNS_F32_{i}", row)

@@ -97,9 +97,9 @@ CONSTANTS = {
 }
 
 
-def polynomial(m: Emitter, x: Value, coefficients: Sequence[float]) -> Value:
+def polynomial(m: Emitter, x: Value, coefficients: Sequence[Operand]) -> Value:
     """Horner's rule, lowest power first."""
-    result = m.constant(coefficients[-1], x.element)
+    result = m.wrap(coefficients[-1], x.element)
     for c in coefficients[-2::-1]:
         result = m.fma(result, x, c)
     return result
@@ -189,10 +189,3 @@ def not_a_number(m: Emitter, x: Value) -> Value:
 
 def is_nan(m: Emitter, x: Value) -> Value:
     return m.compare("uno", x, x)
-
-
-def coefficients(table: dict[str, Sequence[float]], x: Value) -> Sequence[float]:
-    """The row of a {"float": ..., "double": ...} table for x's element type."""
-    return table[x.element]
-
-

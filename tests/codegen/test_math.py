@@ -90,3 +90,49 @@ def test_prelude_holds_what_is_called_and_nothing_else():
 def test_prelude_text_does_not_depend_on_order():
     calls = [("exp", "float", 1), ("sin", "double", 1), ("erf", "float", 1)]
     assert prelude(calls) == prelude(calls[::-1])
+
+
+# values by mpmath
+SPECIAL = {
+    "erfinv": (
+        [0.1, -0.5, 0.7499, 0.7501, 0.95, -0.999999, 0.9999999999999999],
+        [0.08885599049425769, -0.4769362762044699, 0.8132481216088284, 0.8135916215750183,
+         1.3859038243496777, -3.458910737275499, 5.8635847487551676],
+    ),
+    "lgamma": (
+        [1e-10, 0.3, 0.999, 1.001, 1.5, 2.0000001, 2.7, 5.5, 7.99, 8.01, 100.0, 10000000000.0,
+         -0.5, -3.7],
+        [23.025850929882736, 1.0957979948180756, 0.0005780385328913802, -0.0005763935982833062,
+         -0.12078223763524522, 4.227843666532498e-08, 0.4348205536551047, 3.9578139676187165,
+         8.50501160608848, 8.545324429747733, 359.1342053695754, 220258509288.81058,
+         1.2655121234846454, -1.3797399049658245],
+    ),
+    "digamma": (
+        [0.001, 0.5, 1.4616, 2.5, 2.999, 3.001, 50.0, 10000000000.0, -0.5, -7.25],
+        [-1000.5755719318103, -1.9635100260214235, -3.110625123034165e-05, 0.7031566406452432,
+         0.9223893239548869, 0.9231791921282297, 3.901989673427892, 23.025850929890456,
+         0.03648997397857652, 5.189977214956288],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions(compiled, name, dtype):
+    arguments, values = SPECIAL[name]
+    if dtype == "float32":  # where rounding the argument does not matter
+        chosen = [i for i, v in enumerate(arguments) if float(np.float32(v)) == v]
+        arguments, values = [arguments[i] for i in chosen], [values[i] for i in chosen]
+    got = compiled(lambda s, x: getattr(s, name)(x), (dtype,))(np.array(arguments, dtype))
+    np.testing.assert_allclose(got, values, rtol=2 * np.finfo(dtype).eps, atol=1e-15)
+
+
+def test_special_functions_at_their_edges(compiled):
+    def at(name, *values):
+        return compiled(lambda s, x: getattr(s, name)(x), ("float64",))(np.array(values)).tolist()
+
+    inf, nan = math.inf, math.nan
+    np.testing.assert_equal(at("erfinv", 0.0, 1.0, -1.0, 1.5, nan), [0, inf, -inf, nan, nan])
+    np.testing.assert_equal(at("lgamma", 1, 2, 0.0, -2.0, inf, -inf, nan),
+                            [0, 0, inf, inf, inf, inf, nan])  # fmt: skip
+    np.testing.assert_equal(at("digamma", 0.0, -0.0, -1.0, inf, nan), [-inf, inf, nan, inf, nan])
