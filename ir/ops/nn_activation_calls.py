@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ..types import bool_, normalize_dim
@@ -240,3 +241,36 @@ def softsign(input: Any) -> Any:
 def tanh(input: Any) -> Any:
     """tanh(input)."""
     return input.tanh()
+
+
+# --- softmax -------------------------------------------------------------------------------------
+
+
+def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
+                  "include dim=X as an argument.", stacklevel=stacklevel)  # fmt: skip
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+@public("softmax", spaces="nn.functional", method=False)
+def softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """softmax(input, dim=None, _stacklevel=3, dtype=None)."""
+    if dim is None:
+        dim = _implicit_dim("softmax", input.ndim, _stacklevel)
+    return input.softmax(dim, dtype)
+
+
+@public("log_softmax", spaces="nn.functional", method=False)
+def log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """log_softmax(input, dim=None, _stacklevel=3, dtype=None)."""
+    if dim is None:
+        dim = _implicit_dim("log_softmax", input.ndim, _stacklevel)
+    return input.log_softmax(dim, dtype)
+
+
+@public("softmin", spaces="nn.functional", method=False)
+def softmin(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """softmin(input, dim=None, _stacklevel=3, dtype=None): softmax(-input)."""
+    if dim is None:
+        dim = _implicit_dim("softmin", input.ndim, _stacklevel)
+    return (-input).softmax(dim, dtype)

@@ -51,14 +51,14 @@ hardshrink_op = activation(
     "hardshrink",
     numpy=lambda x, *, lambd: np.where(np.abs(x) <= x.dtype.type(lambd), x.dtype.type(0), x),
     scalar=lambda s, x, *, lambd: s.select(s.le(s.abs(x), s.const(lambd)), s.const(0), x),
-    vjp=dict(self=lambda grad, self, lambd: grad.masked_fill(self.abs() <= lambd, 0)),
+    vjp=dict(self=lambda grad, self, lambd: grad.where(self.abs() > lambd, zero_of(grad))),
 )  # fmt: skip
 softshrink_op = activation(
     "softshrink",
     numpy=lambda x, *, lambd: x - np.clip(x, x.dtype.type(-lambd), x.dtype.type(lambd)),
     scalar=lambda s, x, *, lambd: s.sub(
         x, s.minimum(s.maximum(x, s.const(-lambd)), s.const(lambd))),
-    vjp=dict(self=lambda grad, self, lambd: grad.masked_fill(self.abs() <= lambd, 0)),
+    vjp=dict(self=lambda grad, self, lambd: grad.where(self.abs() > lambd, zero_of(grad))),
 )  # fmt: skip
 hardsigmoid_op = activation(
     "hardsigmoid",
@@ -74,8 +74,8 @@ def _six(s: Any, x: Any) -> Any:
 
 
 def _hardswish_vjp(grad: Any, self: Any) -> Any:
-    middle = (grad * (self / 3 + 0.5)).where(self > -3, zero_of(grad))
-    return middle.where(self < 3, grad)
+    middle = (grad * (self / 3 + 0.5)).masked_fill(self <= -3, 0)
+    return grad.where(self >= 3, middle)
 
 
 hardswish_op = activation(
@@ -108,7 +108,7 @@ def _elu_emit(s: Any, x: Any, *, alpha: Any, scale: Any = 1.0, input_scale: Any 
 def _elu_vjp(grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
     # clamped: exp of a large x would meet a zero gradient in the second order
     below = (self.clamp(max=0) * input_scale).exp() * (alpha * scale * input_scale)
-    return (grad * below).where(self <= 0, grad * scale)
+    return (grad * scale).where(self > 0, grad * below)
 
 
 elu_op = activation("elu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp))
@@ -129,8 +129,8 @@ def _softplus_emit(s: Any, x: Any, *, beta: float = 1.0, threshold: float = 20.0
 
 softplus_op = activation(
     "softplus", numpy=_softplus, scalar=_softplus_emit,
-    vjp=dict(self=lambda grad, self, beta, threshold: (grad * (self * beta).sigmoid()).where(
-        self * beta <= threshold, grad)),
+    vjp=dict(self=lambda grad, self, beta, threshold: grad.where(
+        self * beta > threshold, grad * (self * beta).sigmoid())),
 )  # fmt: skip
 logsigmoid_op = activation(
     "logsigmoid", node="LogSigmoidBackward0",

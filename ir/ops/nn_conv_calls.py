@@ -34,6 +34,12 @@ def _batched(name: str, input: Any, dims: int) -> bool:
     return input.ndim == dims + 2
 
 
+def _kernel_dims(weight: Any) -> int:
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    return weight.ndim - 2
+
+
 def _check_types(input: Any, weight: Any, bias: Any) -> None:
     if input.dtype is not weight.dtype:
         words = [f"torch.{type_word(v.dtype)}Tensor" for v in (input, weight)]
@@ -118,7 +124,7 @@ def _convolve(
 ) -> Any:  # fmt: skip
     check_value(name, input=input, weight=weight)
     batched = _batched(name, input, dims)
-    dims = weight.ndim - 2
+    dims = _kernel_dims(weight)
     stride, dilation = _ints(stride, dims, "stride"), _ints(dilation, dims, "dilation")
     if not batched:
         input = input.unsqueeze(0)
@@ -158,7 +164,7 @@ def _transpose(
     if isinstance(padding, str):
         raise TypeError(f"{name}(): argument 'padding' must be tuple of ints, not str")
     batched = _batched(name, input, dims)
-    dims = weight.ndim - 2
+    dims = _kernel_dims(weight)
     stride, dilation = _ints(stride, dims, "stride"), _ints(dilation, dims, "dilation")
     padding, extra = _ints(padding, dims, "padding"), _ints(output_padding, dims, "output_padding")
     if not batched:

@@ -184,8 +184,9 @@ def pdist(input: Any, p: float = 2.0) -> Any:
 
 def _form(x1: np.ndarray, weight: np.ndarray, x2: np.ndarray) -> np.ndarray:
     """sum over i and j of x1[b, i] * weight[o, i, j] * x2[b, j]."""
-    outer = (x1[:, :, None] * x2[:, None, :]).reshape(x1.shape[0], -1)
-    return outer @ weight.reshape(weight.shape[0], -1).T
+    width = x1.shape[1] * x2.shape[1]
+    outer = (x1[:, :, None] * x2[:, None, :]).reshape(x1.shape[0], width)
+    return outer @ weight.reshape(weight.shape[0], width).T
 
 
 def _outer(x1: Any, x2: Any) -> Any:

@@ -48,6 +48,8 @@ def _normalize_batch(
     _check_batch(input, training, running_mean=running_mean, running_var=running_var,
                  weight=weight, bias=bias)  # fmt: skip
     if input.ndim < 2:
+        if not math.prod(input.shape) and not training:
+            return input.clone()
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if not training:
         return batch_norm_fixed(input, running_mean, running_var, weight, bias, eps=eps)

@@ -305,10 +305,11 @@ def _scaled(
     sums: np.ndarray, size: Ints, kernel: Ints, stride: Ints, padding: Ints, inside: bool,
     divisor: int | None,
 ) -> np.ndarray:  # fmt: skip
-    dims = len(kernel)
     if divisor is None:
-        counts = _divisors(size, kernel, stride, padding, sums.shape[-dims:], inside)
-        return np.divide(sums, counts, dtype=sums.dtype, casting="unsafe")
+        out = sums.shape[-len(kernel) :]
+        divisor = _divisors(size, kernel, stride, padding, out, inside)
+    if sums.dtype.kind in "iu":  # towards zero, as C divides
+        return (np.sign(sums) * (np.abs(sums) // divisor)).astype(sums.dtype)
     return np.divide(sums, divisor, dtype=sums.dtype, casting="unsafe")
 
 

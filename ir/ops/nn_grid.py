@@ -1,0 +1,338 @@
+"""grid_sample and affine_grid.
+
+A sampled value is a sum of taps: elements of the input with weights that depend on the grid. The
+entries share `_taps`, so value, gradient of the input and gradient of the grid agree.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..op import Template, define
+from ..types import TensorType
+from ..value import public
+from .nn_resample import cubic_weights
+
+Ints = tuple[int, ...]
+
+
+class Taps(NamedTuple):
+    """Per tap: flat places (taps, batch, points), weights, and their slopes in each dimension."""
+
+    places: np.ndarray
+    weights: np.ndarray
+    slopes: np.ndarray  # (taps, dims, batch, points)
+
+
+# --- coordinates ---------------------------------------------------------------------------------
+
+
+def _unnormalized(x: np.ndarray, size: int, align: bool) -> tuple[np.ndarray, float]:
+    """Grid coordinates in [-1, 1] as places, and how fast they move."""
+    if align:
+        return (x + 1) / 2 * x.dtype.type(size - 1), (size - 1) / 2
+    return ((x + 1) * x.dtype.type(size) - 1) / 2, size / 2
+
+
+def _clipped(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    inside = (x > 0) & (x < size - 1)
+    return np.clip(x, 0, size - 1), inside.astype(x.dtype)
+
+
+def _reflected(x: np.ndarray, size: int, align: bool) -> tuple[np.ndarray, np.ndarray]:
+    low, span = (0.0, size - 1) if align else (-0.5, size)
+    if span == 0:
+        return np.zeros_like(x), np.zeros_like(x)
+    distance = np.abs(x - x.dtype.type(low))
+    sign = np.where(x < low, -1, 1)
+    extra, flips = np.fmod(distance, span), np.floor(distance / span)
+    even = np.fmod(flips, 2) == 0
+    place = np.where(even, extra + low, span - extra + low).astype(x.dtype)
+    return place, np.where(even, sign, -sign).astype(x.dtype)
+
+
+def _padded(x: np.ndarray, size: int, padding: str, align: bool) -> tuple[np.ndarray, Any]:
+    """Coordinates brought inside as `padding` says, with the slope of doing so."""
+    if padding == "border":
+        return _clipped(x, size)
+    if padding == "reflection":
+        mirrored, slope = _reflected(x, size, align)
+        clipped, inside = _clipped(mirrored, size)
+        return clipped, slope * inside
+    return x, np.ones_like(x)
+
+
+# --- taps ----------------------------------------------------------------------------------------
+
+
+def _axis_taps(
+    x: np.ndarray, size: int, mode: str, padding: str, align: bool
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """(place, weight, slope) of the taps along one dimension."""
+    centre, speed = _unnormalized(x, size, align)
+    if mode == "bicubic":
+        low = np.floor(centre)
+        part = centre - low
+        slopes = _cubic_slopes(part)
+        return [(_bounded(low + k - 1, size, padding, align), weight, slope * x.dtype.type(speed))
+                for k, (weight, slope) in enumerate(zip(cubic_weights(part), slopes))]  # fmt: skip
+    centre, slope = _padded(centre, size, padding, align)
+    slope = slope * x.dtype.type(speed)
+    if mode == "nearest":
+        return [(_as_places(np.rint(centre)), np.ones_like(centre), np.zeros_like(centre))]
+    low = np.floor(centre)
+    part = centre - low
+    return [(_as_places(low), 1 - part, -slope), (_as_places(low + 1), part, slope)]
+
+
+def _as_places(x: np.ndarray) -> np.ndarray:
+    """Integers; NaN and what is far outside become -1, which no element has."""
+    return np.where(np.abs(x) < 2**31, x, -1).astype(np.int64)
+
+
+def _bounded(x: np.ndarray, size: int, padding: str, align: bool) -> np.ndarray:
+    return _as_places(_padded(x, size, padding, align)[0])
+
+
+def _cubic_slopes(part: np.ndarray) -> list[np.ndarray]:
+    def near(x: np.ndarray) -> np.ndarray:
+        return (3 * 1.25 * x - 2 * 2.25) * x
+
+    def far(x: np.ndarray) -> np.ndarray:
+        return (3 * -0.75 * x + 2 * 3.75) * x - 6
+
+    return [far(part + 1), near(part), -near(1 - part), -far(2 - part)]
+
+
+def _taps(grid: np.ndarray, size: Ints, mode: str, padding: str, align: bool) -> Taps:
+    dims = len(size)
+    flat = grid.reshape(grid.shape[0], math.prod(grid.shape[1:-1]), dims)
+    axes = [_axis_taps(flat[..., dims - 1 - d], size[d], mode, padding, align)
+            for d in range(dims)]  # fmt: skip
+    places, weights, slopes = [], [], []
+    for chosen in itertools.product(*axes):
+        inside: Any = True
+        place: Any = 0
+        for (index, _, _), n in zip(chosen, size):
+            inside = inside & (index >= 0) & (index < n)
+            place = place * n + np.clip(index, 0, n - 1)
+        places.append(place)
+        weights.append(np.where(inside, math.prod(w for _, w, _ in chosen), 0))
+        slopes.append([np.where(inside, math.prod(
+            c[2] if k == d else c[1] for k, c in enumerate(chosen)), 0)
+            for d in range(dims)])  # fmt: skip
+    dtype = grid.dtype
+    return Taps(np.stack(places), np.stack(weights).astype(dtype), np.asarray(slopes, dtype))
+
+
+# --- evaluation ----------------------------------------------------------------------------------
+
+
+def _sample(
+    x: np.ndarray, grid: np.ndarray, *, mode: str, padding: str, align: bool = False
+) -> np.ndarray:
+    taps = _taps(grid, x.shape[2:], mode, padding, align)
+    flat = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+    total = np.zeros((*x.shape[:2], taps.places.shape[2]), x.dtype)
+    for place, weight in zip(taps.places, taps.weights):
+        total += np.take_along_axis(flat, place[:, None], 2) * weight[:, None]
+    return total.reshape(*x.shape[:2], *grid.shape[1:-1])
+
+
+def _spread(
+    grad: np.ndarray, grid: np.ndarray, *, size: Ints, mode: str, padding: str, align: bool = False
+) -> np.ndarray:
+    """The gradient of the input: each output's gradient over its taps."""
+    taps = _taps(grid, size, mode, padding, align)
+    batch, channels, volume = *grad.shape[:2], math.prod(size)
+    total = np.zeros(batch * channels * volume, grad.dtype)
+    flat = grad.reshape(batch, channels, taps.places.shape[2])
+    planes = (np.arange(batch * channels) * volume).reshape(batch, channels, 1)
+    for place, weight in zip(taps.places, taps.weights):
+        np.add.at(
+            total, (planes + place[:, None]).reshape(-1), (flat * weight[:, None]).reshape(-1)
+        )
+    return total.reshape(batch, channels, *size)
+
+
+def _grid_slopes(
+    grad: np.ndarray, x: np.ndarray, grid: np.ndarray, *, mode: str, padding: str,
+    align: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """The gradient of the grid."""
+    dims = grid.shape[-1]
+    taps = _taps(grid, x.shape[2:], mode, padding, align)
+    flat = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+    flat_grad = grad.reshape(*grad.shape[:2], taps.places.shape[2])
+    total = np.zeros((dims, *taps.places.shape[1:]), grid.dtype)
+    for place, slope in zip(taps.places, taps.slopes):
+        total += (np.take_along_axis(flat, place[:, None], 2) * flat_grad).sum(1) * slope
+    return np.moveaxis(total[::-1], 0, -1).reshape(grid.shape)
+
+
+# --- entries -------------------------------------------------------------------------------------
+
+
+def _options(mode: str, padding: str, align: bool) -> dict[str, Any]:
+    return {"mode": mode, "padding": padding, "align": align}
+
+
+def _samples(rng: np.random.Generator) -> list[Any]:
+    x, grid = rng.standard_normal((2, 3, 4, 5)), rng.uniform(-1.2, 1.2, (2, 3, 2, 2))
+    return [((x, grid), _options(mode, padding, align)) for mode, padding, align in (
+        ("bilinear", "zeros", False), ("bilinear", "reflection", True), ("bicubic", "zeros", False),
+        ("nearest", "border", True))]  # fmt: skip
+
+
+grid_sampler = define(
+    "grid_sampler", "self grid -> result", numpy=_sample, lower=Template("grid_sample"),
+    infer=lambda self, grid, **_: TensorType(self.dtype, (*self.shape[:2], *grid.shape[1:-1])),
+    node="GridSampler2DBackward0", samples=_samples,
+    vjp=dict(
+        self=lambda grad, grid, self_type, mode, padding, align: grid_spread(
+            grad, grid, size=self_type.shape[2:], **_options(mode, padding, align)),
+        grid=lambda grad, self, grid, mode, padding, align: grid_slopes(
+            grad, self, grid, **_options(mode, padding, align)),
+    ),
+)  # fmt: skip
+grid_sampler_3d = define(
+    "grid_sampler_3d", "self grid -> result", numpy=_sample, lower=Template("grid_sample"),
+    infer=grid_sampler.infer, node="GridSampler3DBackward0",
+    samples=lambda rng: [((rng.standard_normal((1, 2, 3, 4, 5)),
+                           rng.uniform(-0.8, 0.8, (1, 2, 2, 2, 3))),
+                          _options("bilinear", "border", False))],
+    vjp={"self": grid_sampler.rules[0].function, "grid": grid_sampler.rules[1].function},
+)  # fmt: skip
+grid_spread = define(
+    "grid_spread", "self grid -> result", numpy=_spread,
+    infer=lambda self, grid, *, size, **_: TensorType(self.dtype, (*self.shape[:2], *size)),
+    samples=lambda rng: [((rng.standard_normal((2, 3, 3, 2)), rng.uniform(-1, 1, (2, 3, 2, 2))),
+                          {**_options("bilinear", "zeros", False), "size": (4, 5)})],
+    vjp=dict(
+        self=lambda grad, grid, mode, padding, align: grid_sampler(
+            grad, grid, **_options(mode, padding, align)),
+        grid=lambda grad, self, grid, mode, padding, align: grid_slopes(
+            self, grad, grid, **_options(mode, padding, align)),
+    ),
+)  # fmt: skip
+grid_slopes = define(
+    "grid_slopes", "grad_output self grid -> result", numpy=_grid_slopes,
+    infer=lambda grad_output, self, grid, **_: grid, node="NotImplemented",
+    samples=lambda rng: [((rng.standard_normal((2, 3, 3, 2)), *_samples(rng)[0][0]),
+                          _options("bilinear", "zeros", False))],
+)  # fmt: skip
+
+_MODES = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+def _check(input: Any, grid: Any, mode: str) -> None:
+    if input.dtype is not grid.dtype:
+        raise RuntimeError("grid_sampler(): expected input and grid to have same dtype, but input "
+                           f"has {input.dtype.name} and grid has {grid.dtype.name}")  # fmt: skip
+    if input.ndim not in (4, 5) or input.ndim != grid.ndim:
+        raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of "
+                           f"dimensions, but got input with sizes {list(input.shape)} and grid "
+                           f"with sizes {list(grid.shape)}")  # fmt: skip
+    if input.shape[0] != grid.shape[0]:
+        raise RuntimeError("grid_sampler(): expected grid and input to have same batch size, but "
+                           f"got input with sizes {list(input.shape)} and grid with sizes "
+                           f"{list(grid.shape)}")  # fmt: skip
+    if grid.shape[-1] != input.ndim - 2:
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {input.ndim - 2} in last "
+                           f"dimension, but got grid with sizes {list(grid.shape)}")  # fmt: skip
+    if 0 in input.shape[2:]:
+        raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, "
+                           f"but input has sizes {list(input.shape)}")  # fmt: skip
+    if input.ndim == 5 and mode == "bicubic":
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+
+
+_ALIGN_WARNING = (
+    "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+    "Please specify align_corners=True if the old behavior is desired. See the documentation of "
+    "grid_sample for details."
+)
+
+
+@public("grid_sample", spaces="nn.functional", method=False)
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
+    align_corners: Any = None,
+) -> Any:  # fmt: skip
+    """grid_sample(input, grid, mode='bilinear', padding_mode='zeros', align_corners=None)."""
+    if mode not in _MODES:
+        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' "
+                         f"or 'bicubic', but got: '{mode}'")  # fmt: skip
+    if padding_mode not in _PADDINGS:
+        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', "
+                         f"'border', or 'reflection', but got: '{padding_mode}'")  # fmt: skip
+    if align_corners is None:
+        warnings.warn(_ALIGN_WARNING, stacklevel=2)
+    _check(input, grid, mode)
+    op = grid_sampler if input.ndim == 4 else grid_sampler_3d
+    return op(input, grid, **_options(mode, padding_mode, bool(align_corners)))
+
+
+# --- affine grids --------------------------------------------------------------------------------
+
+
+def _base(size: Ints, align: bool, dtype: np.dtype) -> np.ndarray:
+    """The untransformed grid of (points, dims + 1), with a column of ones."""
+    lines = []
+    for n in size:
+        line = np.linspace(-1, 1, n, dtype=dtype) if n > 1 else np.zeros(1, dtype)
+        lines.append(line if align else line * dtype.type((n - 1) / n))
+    grids = np.meshgrid(*lines, indexing="ij")
+    return np.stack([*grids[::-1], np.ones(size, dtype)], axis=-1).reshape(-1, len(size) + 1)
+
+
+def _affine(theta: np.ndarray, *, size: Ints, align: bool = False) -> np.ndarray:
+    grid = np.matmul(_base(size, align, theta.dtype), theta.swapaxes(1, 2))
+    return grid.reshape(theta.shape[0], *size, len(size))
+
+
+def _affine_adjoint(grad: np.ndarray, *, size: Ints, align: bool = False) -> np.ndarray:
+    flat = grad.reshape(grad.shape[0], math.prod(size), len(size))
+    return np.matmul(flat.swapaxes(1, 2), _base(size, align, grad.dtype))
+
+
+affine_grid_op = define(
+    "affine_grid", "self -> result", numpy=_affine, node="AffineGridGeneratorBackward0",
+    infer=lambda self, *, size, align=False: TensorType(
+        self.dtype, (self.shape[0], *size, len(size))),
+    samples=lambda rng: [((rng.standard_normal((2, 2, 3)),), {"size": (3, 4)})],
+    vjp=dict(self=lambda grad, size, align: affine_adjoint(grad, size=size, align=align)),
+)  # fmt: skip
+affine_adjoint = define(
+    "affine_adjoint", "self -> result", numpy=_affine_adjoint,
+    infer=lambda self, *, size, align=False: TensorType(
+        self.dtype, (self.shape[0], len(size), len(size) + 1)),
+    samples=lambda rng: [((rng.standard_normal((2, 3, 4, 2)),), {"size": (3, 4), "align": True})],
+    vjp=dict(self=lambda grad, size, align: affine_grid_op(grad, size=size, align=align)),
+)  # fmt: skip
+
+
+@public("affine_grid", spaces="nn.functional", method=False)
+def affine_grid(theta: Any, size: Any, align_corners: Any = None) -> Any:
+    """affine_grid(theta, size, align_corners=None): the grid for grid_sample of affine maps."""
+    if align_corners is None:
+        warnings.warn(_ALIGN_WARNING, stacklevel=2)
+    if not theta.dtype.is_floating_point:
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    size = tuple(int(n) for n in size)
+    if len(size) not in (4, 5):
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine "
+                                  f"transforms, respectively. Got size {size}.")  # fmt: skip
+    dims = len(size) - 2
+    if theta.ndim != 3 or tuple(theta.shape[1:]) != (dims, dims + 1):
+        raise ValueError(f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1}"
+                         f" for size {size}. Got {theta.shape}.")  # fmt: skip
+    if min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    return affine_grid_op(theta, size=size[2:], align=bool(align_corners))
