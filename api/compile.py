@@ -16,7 +16,7 @@ from .guards import PLAIN
 from .ir.bind import state
 from .ir.types import default_dtype
 from .pytree import flatten, unflatten
-from .trace import MISS, Recording, Trace
+from .recording import MISS, Recording, Trace
 from .tracer.random import default_generator
 from .tracer.recorder import Recorder, Refused
 from .tracer.tensor import Tensor

@@ -318,6 +318,14 @@ class Recorder:
         if entry is not None and entry.memory.external is None:
             self.refuse("a hook or retain_grad() on a value inside the function")
 
+    def flag_changed(self, tensor: Tensor) -> None:
+        """requires_grad of a tensor is being changed."""
+        entry = self.entries.get(id(tensor))
+        if entry is None or entry.memory.external is not None:
+            self.refuse("requires_grad of a tensor from outside changes")
+        else:
+            self.needing.add(entry.var)
+
     def refuse(self, reason: str) -> None:
         self.problems.append(f"{reason} ({place_text()})")
 

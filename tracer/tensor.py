@@ -214,6 +214,8 @@ class Tensor(Value, metaclass=_TensorMeta):
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
                 "allowed."
             )
+        if self._requires_grad is not bool(wanted):
+            notify("flag_changed", self)
         self._requires_grad = bool(wanted)
         epoch.advance()
 

@@ -270,7 +270,8 @@ class Recording:
         self.recorded_output = None  # it must not keep alive what `leaked` looks for
         self.needs = [
             k for k, t in enumerate(self.results)
-            if t._requires_grad and recorder.var_of(t) not in recorder.backward_roots
+            if t._requires_grad and t._node is not None
+            and recorder.var_of(t) not in recorder.backward_roots
         ]  # fmt: skip
         leaked = self.leaked(out_leaves)
         if leaked:
@@ -318,6 +319,7 @@ class Recording:
         number = self.result_number(leaf, entry)
         chain = entry.chain
         needs = leaf._requires_grad
+        leaf_result = needs and leaf._node is None
         freed = needs and self.recorder.var_of(leaf) in self.recorder.backward_roots
 
         def make(context: Any) -> Any:
@@ -325,6 +327,8 @@ class Recording:
             value = look(base, chain) if chain else base
             if freed and state.grad_enabled:
                 value._node, value._requires_grad = SpentNode(), True
+            elif leaf_result:
+                value = value.detach().requires_grad_()
             elif not needs and value._requires_grad:
                 value = value.detach()
             return value
