@@ -102,6 +102,7 @@ class LBFGS(Optimizer):
             kept["func_evals"] += used
             if last or self._finished(group, memory, loss, grad, evaluations):
                 break
+            kept.setdefault("al", [None] * group["history_size"])
         kept.update(memory)
 
     def _finished(

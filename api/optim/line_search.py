@@ -22,7 +22,7 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None)
     """The minimum of the cubic through two points, within bounds."""
     low, high = bounds if bounds is not None else (min(a.t, b.t), max(a.t, b.t))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t) if a.t != b.t else math.nan
-    square = d1**2 - a.slope * b.slope
+    square = d1 * d1 - a.slope * b.slope
     if not square >= 0:
         return (low + high) / 2.0
     d2 = math.sqrt(square)

@@ -92,11 +92,12 @@ class Optimizer:
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        text = f"{type(self).__name__} ("
         for k, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {k}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join(lines) + "\n)"
+            names = sorted(name for name in group if name != "params")
+            listed = "".join(f"    {name}: {group[name]}\n" for name in names)
+            text += f"\nParameter Group {k}\n{listed}"
+        return text + ")"
 
     # --- the step ---
 

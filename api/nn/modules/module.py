@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...ir.bind import epoch
-from ...ir.bind import epoch
 from ...tracer.tensor import Tensor
 from ..parameter import Buffer, Parameter
 from ._calling import Calling

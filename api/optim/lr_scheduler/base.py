@@ -158,9 +158,9 @@ class LRScheduler:
         elif not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
-                "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` before "
-                "`lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the "
-                f"first value of the learning rate schedule. {_DOCS}",
+                "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` "
+                "before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping "
+                f"the first value of the learning rate schedule. {_DOCS}",
                 UserWarning,
                 stacklevel=3,
             )
