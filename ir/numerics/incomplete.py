@@ -138,8 +138,8 @@ def igammac(a: Array, x: Array) -> Array:
 
 
 def _at_infinity(a: Array, x: Array, result: Array, limit: float) -> Array:
-    """torch looks at infinities before NaN: a = inf gives `limit`, x = inf the other."""
-    result = np.where((a == np.inf) & np.isnan(x), limit, result)
+    """torch looks at bounds before NaN: a = inf and x = 0 give `limit`, x = inf the other."""
+    result = np.where(((a == np.inf) & np.isnan(x)) | (np.isnan(a) & (x == 0)), limit, result)
     return np.where((x == np.inf) & np.isnan(a), 1 - limit, result)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..op import Decompose, Scalar, define
 from ..types import FLOAT, DType, TensorType, bfloat16
 from ..value import Value, public
-from .kinds import no_derivative, operands, pointwise, require_value
+from .kinds import no_derivative, operands, pointwise, refuse, require_value
 
 
 def conj(value: Any) -> Any:
@@ -108,6 +108,7 @@ def _trunc_divide(a: Any, b: Any) -> Any:
 
 def _floor_divide(a: Any, b: Any) -> Any:
     dtype = np.result_type(a, b)
+    refuse("div_floor", "cb", np.empty(0, dtype))
     if dtype.kind != "f":
         if np.any(np.equal(b, 0)):
             raise RuntimeError("ZeroDivisionError")
@@ -135,21 +136,20 @@ floor_divide_mode = pointwise(
 )  # fmt: skip
 
 
-def _remainder(a: Any, b: Any) -> Any:
-    if np.result_type(a, b).kind in "iub" and np.any(np.equal(b, 0)):
-        raise RuntimeError("ZeroDivisionError")
-    return np.remainder(a, b)
+def _rest(name: str, function: Any) -> Any:
+    def evaluate(a: Any, b: Any) -> Any:
+        dtype = np.result_type(a, b)
+        refuse(name, "cb", np.empty(0, dtype))
+        if dtype.kind in "iu" and np.any(np.equal(b, 0)):
+            raise RuntimeError("ZeroDivisionError")
+        return function(a, b)
 
-
-def _fmod(a: Any, b: Any) -> Any:
-    if np.result_type(a, b).kind in "iub" and np.any(np.equal(b, 0)):
-        raise RuntimeError("ZeroDivisionError")
-    return np.fmod(a, b)
+    return evaluate
 
 
 remainder = pointwise(
     "remainder", "self other -> result",
-    numpy=_remainder, scalar=lambda s, a, b: s.remainder(a, b),
+    numpy=_rest("remainder", np.remainder), scalar=lambda s, a, b: s.remainder(a, b),
     node="RemainderBackward1", number_nodes=(None, "RemainderBackward0"),
     vjp=dict(self=lambda grad: grad,
              other=lambda grad, self, other: -grad * div(self, other, rounding_mode="floor")),
@@ -157,7 +157,7 @@ remainder = pointwise(
 )  # fmt: skip
 fmod = pointwise(
     "fmod", "self other -> result", numbers="other",
-    numpy=_fmod, scalar=lambda s, a, b: s.fmod(a, b),
+    numpy=_rest("fmod", np.fmod), scalar=lambda s, a, b: s.fmod(a, b),
     node="FmodBackward1", number_nodes=(None, "FmodBackward0"),
     vjp=dict(self=lambda grad: grad,
              other=lambda grad, self, other: -grad * div(self, other, rounding_mode="trunc")),

@@ -9,7 +9,7 @@ import numpy as np
 from ..op import Scalar, define
 from ..types import result_type
 from ..value import Value, public
-from .kinds import NUMBERS, pointwise, refusing, require_value
+from .kinds import NUMBERS, cast_number, pointwise, require_value
 from .mathematics import zero_of
 
 # --- maximum and minimum: ties share the gradient, as in torch -----------------------------------
@@ -48,7 +48,7 @@ def _wins(name: str, self: Any, other: Any) -> Any:
 
 def _nan_avoiding(name: str, function: Any) -> Any:
     return pointwise(
-        name, "self other -> result", numpy=refusing(name, "c", function), inplace=False,
+        name, "self other -> result", numpy=_extremum(name, function), inplace=False,
         numbers="", scalar=lambda s, a, b: getattr(s, name)(a, b), domain=(-3, 3),
         vjp=dict(
             self=lambda grad, self, other: grad.where(_wins(name, self, other), zero_of(grad)),
@@ -64,8 +64,8 @@ fmin = _nan_avoiding("fmin", np.fmin)
 
 def _clamp(x: Any, *, min: Any = None, max: Any = None) -> Any:
     if min is not None:
-        x = np.maximum(x, x.dtype.type(min))
-    return x if max is None else np.minimum(x, x.dtype.type(max))
+        x = np.maximum(x, cast_number(min, x.dtype))
+    return x if max is None else np.minimum(x, cast_number(max, x.dtype))
 
 
 def _clamp_emit(s: Any, x: Any, *, min: Any = None, max: Any = None) -> Any:
@@ -133,7 +133,7 @@ def _one_sided(name: str, node: str, bound: str) -> tuple[Any, Any]:
     inside = (lambda x, b: x >= b) if bound == "min" else (lambda x, b: x <= b)
     outside = (lambda x, b: x < b) if bound == "min" else (lambda x, b: x > b)
     by_number = define(
-        name, "self -> result", numpy=lambda x, *, bound: function(x, x.dtype.type(bound)),
+        name, "self -> result", numpy=lambda x, *, bound: function(x, cast_number(bound, x.dtype)),
         infer=lambda self, *, bound: self, kind="pointwise", node=f"{node}Backward0",
         lower=Scalar(lambda s, x, *, bound: getattr(s, method)(x, s.const(bound))),
         vjp=dict(self=lambda grad, self, bound: grad.where(inside(self, bound), zero_of(grad))),
@@ -171,7 +171,9 @@ def _check(name: str, input: Any, *bounds: Any) -> None:
         words = ", ".join(type(b).__name__ for b in given)
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({words}), "
                         "but expected bounds that are all tensors or all numbers")  # fmt: skip
-    if input.dtype.is_complex or any(isinstance(b, complex) for b in given):
+    if input.dtype.is_complex or any(
+        b.dtype.is_complex if isinstance(b, Value) else isinstance(b, complex) for b in given
+    ):
         raise NotImplementedError(f"{name} is not supported for complex types")
 
 

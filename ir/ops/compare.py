@@ -66,7 +66,8 @@ def _infinite(name: str, function: Any, comparison: str) -> Any:
 
 isposinf = _infinite("isposinf", np.isposinf, "gt")
 isneginf = _infinite("isneginf", np.isneginf, "lt")
-signbit = _classify("signbit", lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0)
+signbit = _classify("signbit", refusing(
+    "signbit", "c", lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0))  # fmt: skip
 
 
 def _bits(name: str, function: Any, method: str = "", kinds: str = "fc") -> Any:
@@ -79,6 +80,8 @@ def _shift(function: Any, beyond: Any) -> Any:
     """A shift count outside the width gives 0, or the sign to the right, as torch does."""
 
     def evaluate(a: Any, count: Any) -> Any:
+        dtype = np.result_type(a, count)
+        a, count = np.asarray(a, dtype), np.asarray(count, dtype)
         outside = (count < 0) | (count >= a.dtype.itemsize * 8)
         if not np.any(outside):
             return function(a, count)

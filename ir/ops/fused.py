@@ -10,18 +10,13 @@ from ..op import Scalar, define
 from ..types import FLOAT, TensorType, broadcast_shapes, type_word
 from ..value import Value, public
 from .arithmetic import conj, times
-from .kinds import pointwise, refuse, require_value
-
-
-def _number(value: Any, dtype: Any) -> Any:
-    """A Python number in an array's dtype; floats are cut off for integers."""
-    return dtype.type(value)
+from .kinds import cast_number, pointwise, refuse, require_value
 
 
 def _combine(name: str, function: Any) -> Any:
     def evaluate(x: Any, a: Any, b: Any, *, value: Any = 1) -> Any:
         refuse(name, "b", x)
-        scaled = a if value == 1 else a * _number(value, a.dtype)
+        scaled = a if value == 1 else a * cast_number(value, a.dtype)
         return x + function(scaled, b)
 
     return evaluate
@@ -104,7 +99,7 @@ def _lerp(start: Any, end: Any, weight: Any) -> Any:
 
 def _lerp_number(start: Any, end: Any, *, weight: Any) -> Any:
     refuse("lerp", "iub", start)
-    weight = start.dtype.type(weight)
+    weight = cast_number(weight, start.dtype)
     span = end - start
     return start + weight * span if abs(weight) < 0.5 else end - span * (1 - weight)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..op import TABLE, Op, Reduce, Scalar, View, define
 from ..types import (
     BOOL,
@@ -133,6 +135,11 @@ def refusing(name: str, kinds: str, function: Callable[..., Any]) -> Callable[..
         return function(*arrays)
 
     return evaluate
+
+
+def cast_number(value: Any, dtype: Any) -> Any:
+    """A Python number in an array's dtype, wrapped or cut off as C does."""
+    return np.asarray(value).astype(dtype)[()]
 
 
 def no_derivative(message: str) -> Callable[..., Any]:

@@ -81,10 +81,17 @@ asinh = pointwise("asinh", "self -> result", promote="float", numpy=np.arcsinh,
                   names=("arcsinh",), scalar=lambda s, x: s.asinh(x), domain=(-3, 3),
                   vjp=dict(self=lambda grad, self: (
                       grad * conj((self * self + 1).rsqrt()))))  # fmt: skip
+
+
+def _acosh_slope(x: Any) -> Any:
+    if x.dtype.is_complex:  # the branch cut lies right in two factors only
+        return conj((x - 1).rsqrt() * (x + 1).rsqrt())
+    return (x * x - 1).rsqrt()
+
+
 acosh = pointwise("acosh", "self -> result", promote="float", numpy=np.arccosh,
                   names=("arccosh",), scalar=lambda s, x: s.acosh(x), domain=(1.2, 4),
-                  vjp=dict(self=lambda grad, self: (
-                      grad * conj((self - 1).rsqrt() * (self + 1).rsqrt()))))  # fmt: skip
+                  vjp=dict(self=lambda grad, self: grad * _acosh_slope(self)))  # fmt: skip
 atanh = pointwise("atanh", "self -> result", promote="float", numpy=np.arctanh,
                   names=("arctanh",), scalar=lambda s, x: s.atanh(x), domain=(-0.8, 0.8),
                   vjp=dict(self=lambda grad, self: grad / conj(1 - self * self)))  # fmt: skip
@@ -99,13 +106,21 @@ sigmoid = pointwise("sigmoid", "self -> result", promote="float", numpy=_sigmoid
                     scalar=lambda s, x: s.sigmoid(x), domain=(-4, 4),
                     vjp=dict(self=lambda grad, result: (
                         grad * conj((1 - result) * result))))  # fmt: skip
+
+
+def _over_square(self: Any, other: Any) -> Any:
+    """1 / (self^2 + other^2); 0 at the origin, where atan2 has no slope."""
+    square = self * self + other * other
+    return square.reciprocal().masked_fill(square.eq(0), 0)
+
+
 atan2 = pointwise("atan2", "self other -> result", promote="float", numpy=np.arctan2,
                   names=("arctan2",), numbers="", scalar=lambda s, a, b: s.atan2(a, b),
                   domain=(0.5, 3),
                   vjp=dict(self=lambda grad, self, other: (
-                               grad * other / (self * self + other * other)),
+                               grad * other * _over_square(self, other)),
                            other=lambda grad, self, other: (
-                               grad * -self / (self * self + other * other))))  # fmt: skip
+                               grad * -self * _over_square(self, other))))  # fmt: skip
 hypot = pointwise("hypot", "self other -> result", numpy=refusing("hypot", "iubc", np.hypot),
                   numbers="", scalar=lambda s, a, b: s.hypot(a, b), domain=(0.5, 3),
                   vjp=dict(self=lambda grad, self, result: grad * (self / result),
@@ -172,7 +187,13 @@ def zero_of(grad: Any) -> Any:
     return grad.new_zeros(())
 
 
-relu = pointwise("relu", "self -> result", numpy=lambda x: np.maximum(x, x.dtype.type(0)),
+def _relu(x: np.ndarray) -> np.ndarray:
+    if x.dtype.kind in "bc":
+        raise RuntimeError("Boolean and complex inputs are not supported for relu")
+    return np.maximum(x, x.dtype.type(0))
+
+
+relu = pointwise("relu", "self -> result", numpy=_relu,
                  spaces="torch nn.functional.core", scalar=lambda s, x: s.maximum(x, s.const(0)),
                  vjp=dict(self=lambda grad, result: grad.masked_fill(result <= 0, 0)),
                  domain=(0.3, 3))  # fmt: skip

@@ -65,6 +65,8 @@ def _pow_scalar(x: np.ndarray, *, exponent: Any) -> np.ndarray:
         return x * x * x
     if exponent == 0.5:
         return np.sqrt(x)
+    if x.dtype == np.bool_:  # the exponent is a bool then
+        return x.copy() if exponent else np.ones_like(x)
     return np.power(x, x.dtype.type(exponent))
 
 
@@ -149,15 +151,14 @@ Value.float_power_ = _float_power_inplace  # type: ignore[attr-defined]
 
 
 def _ldexp(x: Any, exponent: Any) -> Any:
-    refuse("ldexp", "c", x, exponent)
-    return x * np.exp2(exponent)
+    return x * (np.exp(exponent * LN2) if exponent.dtype.kind == "c" else np.exp2(exponent))
 
 
 ldexp = pointwise(
     "ldexp", "self other -> result", promote="float", numpy=_ldexp, numbers="", domain=(-2, 2),
     scalar=lambda s, x, n: s.mul(x, s.exp2(n)),
-    vjp=dict(self=lambda grad, other: grad * other.exp2(),
-             other=lambda grad, result: grad * result * LN2),
+    vjp=dict(self=lambda grad, other: grad * conj(other.exp2()),
+             other=lambda grad, result: grad * conj(result) * LN2),
 )  # fmt: skip
 
 

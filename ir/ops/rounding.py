@@ -103,7 +103,10 @@ def _sgn(x: np.ndarray) -> np.ndarray:
     """NaN has sign 0 here, as in torch."""
     if x.dtype == np.bool_:
         return x.copy()
-    return np.nan_to_num(np.sign(x), copy=False, nan=0.0) if x.dtype.kind == "f" else np.sign(x)
+    result = np.asarray(np.sign(x))
+    if x.dtype.kind == "f":
+        result[np.isnan(x)] = 0
+    return result
 
 
 def _sgn_vjp(grad: Any, self: Any, result: Any) -> Any:

@@ -54,8 +54,9 @@ alias("expit", sigmoid)
 def _xlog(name: str, function: Any) -> Any:
     def evaluate(x: Any, y: Any) -> Any:
         refuse(name, "c", x, y)
-        product = np.where(np.equal(x, 0), 0, x * function(y))
-        return np.where(np.isnan(y), np.nan, product).astype(np.result_type(x, y))
+        dtype = np.result_type(x, y)
+        x, y = np.asarray(x, dtype), np.asarray(y, dtype)
+        return np.where(np.isnan(y), y, np.where(x == 0, dtype.type(0), x * function(y)))
 
     return evaluate
 
