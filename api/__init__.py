@@ -69,7 +69,15 @@ from .tracer.random import (
     seed,
     set_rng_state,
 )
-from .tracer.strided import layout, strided
+from .tracer.strided import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
 from .tracer.tensor import Size, Tensor, device
 from .tracer.windows import (
     bartlett_window,

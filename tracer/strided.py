@@ -25,7 +25,17 @@ class layout:
         return self.name
 
 
+class memory_format(layout):
+    """The order of elements that copies are asked to have."""
+
+    __slots__ = ()
+
+
 strided = layout("strided")
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
 Tensor.layout = property(lambda self: strided)  # type: ignore[attr-defined]
 
 
