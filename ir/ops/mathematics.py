@@ -185,15 +185,3 @@ logaddexp2 = pointwise(
 def zero_of(grad: Any) -> Any:
     """A zero to put where no gradient flows."""
     return grad.new_zeros(())
-
-
-def _relu(x: np.ndarray) -> np.ndarray:
-    if x.dtype.kind in "bc":
-        raise RuntimeError("Boolean and complex inputs are not supported for relu")
-    return np.maximum(x, x.dtype.type(0))
-
-
-relu = pointwise("relu", "self -> result", numpy=_relu,
-                 spaces="torch nn.functional.core", scalar=lambda s, x: s.maximum(x, s.const(0)),
-                 vjp=dict(self=lambda grad, result: grad.masked_fill(result <= 0, 0)),
-                 domain=(0.3, 3))  # fmt: skip

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..types import bool_, normalize_dim
 from ..value import public
-from .mathematics import relu as relu_op
 from .nn_activations import (
     celu_op,
     elu_op,
@@ -21,6 +20,7 @@ from .nn_activations import (
     logsigmoid_op,
     mish_op,
     prelu_op,
+    relu_op,
     silu_op,
     softplus_op,
     softshrink_op,
@@ -41,18 +41,10 @@ def _twin(function: Any, spaces: str) -> Any:
     return function
 
 
-def checked_relu(input: Any) -> Any:
-    if input.dtype is bool_:
-        raise RuntimeError("Boolean inputs not supported for relu")
-    if input.dtype.is_complex:
-        raise NotImplementedError("clamp is not supported for complex types")
-    return relu_op(input)
-
-
 @public("relu", spaces="nn.functional", method=False)
 def relu(input: Any, inplace: bool = False) -> Any:
     """relu(input, inplace=False): max(0, x)."""
-    return maybe_inplace(checked_relu, inplace, input)
+    return maybe_inplace(relu_op, inplace, input)
 
 
 @public("hardtanh", spaces="nn.functional", method=False)

@@ -12,6 +12,7 @@ from ..types import TensorType
 from .arithmetic import conj
 from .kinds import pointwise
 from .mathematics import zero_of
+from .nn_common import formally
 
 ROOT_HALF = math.sqrt(0.5)
 ROOT_2_PI = math.sqrt(2 / math.pi)
@@ -24,48 +25,66 @@ def activation(name: str, *, signature: str = "self -> result", **facts: Any) ->
 
 # --- pieces of lines -----------------------------------------------------------------------------
 
+
+def _relu(x: np.ndarray) -> np.ndarray:
+    if x.dtype == np.bool_:
+        raise RuntimeError("Boolean inputs not supported for relu")
+    if x.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    return np.maximum(x, x.dtype.type(0))
+
+
+relu_op = pointwise(
+    "relu", "self -> result", numpy=_relu, scalar=lambda s, x: s.maximum(x, s.const(0)),
+    vjp=dict(self=lambda grad, result: formally(grad.masked_fill(result <= 0, 0), result)),
+    domain=(0.3, 3),
+)  # fmt: skip
+
 hardtanh_op = activation(
     "hardtanh",
     numpy=lambda x, *, min_val, max_val: np.clip(x, x.dtype.type(min_val), x.dtype.type(max_val)),
     scalar=lambda s, x, *, min_val, max_val: s.minimum(
         s.maximum(x, s.const(min_val)), s.const(max_val)),
-    vjp=dict(self=lambda grad, self, min_val, max_val: grad.where(
-        (self > min_val).logical_and(self < max_val), zero_of(grad))),
+    vjp=dict(self=lambda grad, self, min_val, max_val: formally(grad.where(
+        (self > min_val).logical_and(self < max_val), zero_of(grad)), self)),
 )  # fmt: skip
 leaky_relu_op = activation(
     "leaky_relu",
     numpy=lambda x, *, negative_slope: np.where(x > 0, x, x * x.dtype.type(negative_slope)),
     scalar=lambda s, x, *, negative_slope: s.select(
         s.gt(x, s.const(0)), x, s.mul(x, s.const(negative_slope))),
-    vjp=dict(self=lambda grad, self, negative_slope: grad.where(
-        self > 0, grad * negative_slope)),
+    vjp=dict(self=lambda grad, self, negative_slope: formally(grad.where(
+        self > 0, grad * negative_slope), self)),
 )  # fmt: skip
 threshold_op = activation(
     "threshold",
     numpy=lambda x, *, threshold, value: np.where(x <= threshold, x.dtype.type(value), x),
     scalar=lambda s, x, *, threshold, value: s.select(
         s.le(x, s.const(threshold)), s.const(value), x),
-    vjp=dict(self=lambda grad, self, threshold: grad.masked_fill(self <= threshold, 0)),
+    vjp=dict(self=lambda grad, self, threshold: formally(
+        grad.masked_fill(self <= threshold, 0), self)),
 )  # fmt: skip
 hardshrink_op = activation(
     "hardshrink",
     numpy=lambda x, *, lambd: np.where(np.abs(x) <= x.dtype.type(lambd), x.dtype.type(0), x),
     scalar=lambda s, x, *, lambd: s.select(s.le(s.abs(x), s.const(lambd)), s.const(0), x),
-    vjp=dict(self=lambda grad, self, lambd: grad.where(self.abs() > lambd, zero_of(grad))),
+    vjp=dict(self=lambda grad, self, lambd: formally(
+        grad.where(self.abs() > lambd, zero_of(grad)), self)),
 )  # fmt: skip
 softshrink_op = activation(
     "softshrink",
     numpy=lambda x, *, lambd: x - np.clip(x, x.dtype.type(-lambd), x.dtype.type(lambd)),
     scalar=lambda s, x, *, lambd: s.sub(
         x, s.minimum(s.maximum(x, s.const(-lambd)), s.const(lambd))),
-    vjp=dict(self=lambda grad, self, lambd: grad.where(self.abs() > lambd, zero_of(grad))),
+    vjp=dict(self=lambda grad, self, lambd: formally(
+        grad.where(self.abs() > lambd, zero_of(grad)), self)),
 )  # fmt: skip
 hardsigmoid_op = activation(
     "hardsigmoid",
     numpy=lambda x: np.clip(x + x.dtype.type(3), 0, 6) / x.dtype.type(6),
     scalar=lambda s, x: s.div(_six(s, x), s.const(6)),
-    vjp=dict(self=lambda grad, self: (grad * (1 / 6)).where(
-        (self > -3).logical_and(self < 3), zero_of(grad))),
+    vjp=dict(self=lambda grad, self: formally((grad * (1 / 6)).where(
+        (self > -3).logical_and(self < 3), zero_of(grad)), self)),
 )  # fmt: skip
 
 
@@ -88,7 +107,8 @@ prelu_op = activation(
     "prelu", signature="self weight -> result", node="PreluKernelBackward0",
     numpy=lambda x, weight: np.where(x > 0, x, weight * x),
     scalar=lambda s, x, w: s.select(s.gt(x, s.const(0)), x, s.mul(w, x)),
-    vjp=dict(self=lambda grad, self, weight: grad.where(self > 0, grad * weight),
+    vjp=dict(self=lambda grad, self, weight: formally(
+                 grad.where(self > 0, grad * weight), self),
              weight=lambda grad, self: (grad * self).masked_fill(self > 0, 0)),
 )  # fmt: skip
 
@@ -226,11 +246,13 @@ rrelu_with_noise = activation(
     "rrelu_with_noise", signature="self noise -> result",
     numpy=lambda x, noise: np.where(x > 0, x, x * noise),
     scalar=lambda s, x, noise: s.select(s.gt(x, s.const(0)), x, s.mul(x, noise)),
-    vjp=dict(self=lambda grad, self, noise: grad.where(self > 0, grad * noise)),
+    vjp=dict(self=lambda grad, self, noise: formally(
+        grad.where(self > 0, grad * noise), self)),
 )  # fmt: skip
 rrelu_mean = activation(
     "rrelu_mean", node="RreluWithNoiseBackward0",
     numpy=lambda x, *, slope: np.where(x > 0, x, x * x.dtype.type(slope)),
     scalar=lambda s, x, *, slope: s.select(s.gt(x, s.const(0)), x, s.mul(x, s.const(slope))),
-    vjp=dict(self=lambda grad, self, slope: grad.where(self > 0, grad * slope)),
+    vjp=dict(self=lambda grad, self, slope: formally(
+        grad.where(self > 0, grad * slope), self)),
 )  # fmt: skip

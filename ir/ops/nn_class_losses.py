@@ -10,7 +10,7 @@ from ..op import Decompose, define
 from ..types import TensorType
 from .creation import iota
 from .gathering import gather_op, scatter_op
-from .nn_common import reduce_loss, spread_loss
+from .nn_common import formally, reduce_loss, spread_loss
 from .views import zeros
 
 # --- negative log likelihood ---------------------------------------------------------------------
@@ -74,16 +74,17 @@ def _nll_expand(
 
 
 def _nll_vjp(
-    grad_result: Any, target: Any, weight: Any, total_weight: Any, self_type: TensorType,
+    grad_result: Any, self: Any, target: Any, weight: Any, total_weight: Any,
     reduction: str, ignore_index: int,
 ) -> Any:  # fmt: skip
-    dim = class_dim(self_type.ndim)
+    dim = class_dim(self.ndim)
     kept = target != ignore_index
     safe = target.masked_fill(kept.logical_not(), 0)
     grad = grad_result / total_weight if reduction == "mean" else grad_result
     slopes = -(grad if weight is None else grad * _nll_weights(kept, safe, weight, grad))
     slopes = slopes.expand(tuple(target.shape)).masked_fill(kept.logical_not(), 0)
-    return scatter_op(zeros(self_type), safe.unsqueeze(dim), slopes.unsqueeze(dim), dim=dim)
+    result = scatter_op(zeros(self.type_), safe.unsqueeze(dim), slopes.unsqueeze(dim), dim=dim)
+    return formally(result, self)
 
 
 def _nll_samples(rng: np.random.Generator) -> list[Any]:

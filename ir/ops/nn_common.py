@@ -6,8 +6,11 @@ import warnings
 from typing import Any
 
 from .. import value as value_module
+from ..bind import state
+from ..op import Decompose, define
 from ..types import FLOAT, DType, type_word
 from ..value import Value
+from .views import zeros
 
 
 def check_value(name: str, **values: Any) -> None:
@@ -42,6 +45,30 @@ def as_tuple(value: Any, count: int, name: str, argument: str) -> tuple[int, ...
         raise RuntimeError(f"{name}() argument '{argument}' must be a single int or a tuple of "
                            f"{count} ints, got {list(ints)}")  # fmt: skip
     return ints
+
+
+# --- formal dependence ---------------------------------------------------------------------------
+
+# Note [Formal dependence]
+#     torch's backward kernels of piecewise linear functions take the input (or output) along, so a
+#     gradient computed with create_graph=True can be differentiated again, with zeros as result.
+#     Rules in ops lose that where the input only makes a mask or an index. `formally` restores it.
+
+formal_op = define(
+    "formal", "self other -> result", numpy=lambda x, other: x, infer=lambda self, other: self,
+    moves_data=True, lower=Decompose(lambda self, other: self),
+    vjp=dict(self=lambda grad: grad, other=lambda other_type: zeros(other_type)),
+    samples=lambda rng: [((rng.standard_normal((2, 3)), rng.standard_normal(4)), {})],
+)  # fmt: skip
+
+
+def formally(grad: Any, *others: Any) -> Any:
+    """`grad`, which `others` took part in though its derivative is 0; Note [Formal dependence]."""
+    if state.grad_enabled:
+        for other in others:
+            if getattr(other, "requires_grad", False):
+                grad = formal_op(grad, other)
+    return grad
 
 
 # --- reductions of losses ------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 from ..op import define
 from ..types import TensorType
 from ..value import public
+from .nn_common import formally
 from .windows import pad_spatial
 
 Ints = tuple[int, ...]
@@ -109,8 +110,8 @@ def _mirror_samples(rng: np.random.Generator) -> list[Any]:
 mirror_pad = define(
     "mirror_pad", "self -> result", numpy=_mirror, node=_mirror_node, samples=_mirror_samples,
     infer=lambda self, *, pad, mode: TensorType(self.dtype, _padded_shape(self.shape, pad)),
-    vjp=dict(self=lambda grad, self_type, pad, mode: mirror_fold(
-        grad, pad=pad, mode=mode, size=self_type.shape)),
+    vjp=dict(self=lambda grad, self, pad, mode: formally(mirror_fold(
+        grad, pad=pad, mode=mode, size=tuple(self.shape)), self)),
 )  # fmt: skip
 mirror_fold = define(
     "mirror_fold", "self -> result", numpy=_fold_mirror,

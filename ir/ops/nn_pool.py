@@ -14,6 +14,7 @@ import numpy as np
 
 from ..op import Template, define
 from ..types import TensorType, int64
+from .nn_common import formally
 from .windows import Ints, Pads, crop, offsets, out_size, pad_spatial
 
 
@@ -187,8 +188,8 @@ max_pool = define(
     samples=lambda rng: [((_distinct(rng, 2, 2, 5, 6),), {
         "kernel": (3, 2), "stride": (2, 1), "padding": (1, 0), "dilation": (1, 2),
         "ceil_mode": True})],
-    vjp=dict(self=lambda grad_result, indices, self_type, kernel: plane_scatter(
-        grad_result, indices, size=self_type.shape[-len(kernel) :])),
+    vjp=dict(self=lambda grad_result, indices, self, kernel: formally(plane_scatter(
+        grad_result, indices, size=tuple(self.shape[-len(kernel) :])), self)),
 )  # fmt: skip
 
 
@@ -231,8 +232,8 @@ adaptive_max_pool = define(
     "adaptive_max_pool", "self -> result indices", numpy=_adaptive_max, infer=_adaptive_type,
     node=lambda attrs: f"AdaptiveMaxPool{len(attrs['size'])}DBackward0",
     samples=lambda rng: [((_distinct(rng, 2, 2, 5, 6),), {"size": (3, 4)})],
-    vjp=dict(self=lambda grad_result, indices, self_type, size: plane_scatter(
-        grad_result, indices, size=self_type.shape[-len(size) :])),
+    vjp=dict(self=lambda grad_result, indices, self, size: formally(plane_scatter(
+        grad_result, indices, size=tuple(self.shape[-len(size) :])), self)),
 )  # fmt: skip
 
 # --- fractional maximum --------------------------------------------------------------------------
@@ -280,8 +281,8 @@ fractional_max_pool = define(
     infer=lambda self, samples, *, kernel, size: _adaptive_type(self, size=size),
     samples=lambda rng: [((_distinct(rng, 2, 2, 5, 6), rng.random((2, 2, 2))),
                           {"kernel": (2, 2), "size": (3, 3)})],
-    vjp=dict(self=lambda grad_result, indices, self_type, size: plane_scatter(
-        grad_result, indices, size=self_type.shape[-len(size) :])),
+    vjp=dict(self=lambda grad_result, indices, self, size: formally(plane_scatter(
+        grad_result, indices, size=tuple(self.shape[-len(size) :])), self)),
 )  # fmt: skip
 
 # --- average -------------------------------------------------------------------------------------
@@ -309,7 +310,8 @@ def _scaled(
         out = sums.shape[-len(kernel) :]
         divisor = _divisors(size, kernel, stride, padding, out, inside)
     if sums.dtype.kind in "iu":  # towards zero, as C divides
-        return (np.sign(sums) * (np.abs(sums) // divisor)).astype(sums.dtype)
+        quotient = np.abs(sums) // np.abs(divisor)
+        return (np.sign(sums) * np.sign(divisor) * quotient).astype(sums.dtype)
     return np.divide(sums, divisor, dtype=sums.dtype, casting="unsafe")
 
 
@@ -350,11 +352,12 @@ def _avg_type(
     return TensorType(self.dtype, (*self.shape[:-dims], *out))
 
 
-def _avg_rule(grad: Any, self_type: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: Any,
+def _avg_rule(grad: Any, self: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: Any,
               count_include_pad: Any, divisor_override: Any) -> Any:  # fmt: skip
-    return avg_spread(grad, size=self_type.shape[-len(kernel) :], kernel=kernel, stride=stride,
-                      padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
-                      divisor_override=divisor_override)  # fmt: skip
+    size = tuple(self.shape[-len(kernel) :])
+    return formally(avg_spread(
+        grad, size=size, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad, divisor_override=divisor_override), self)  # fmt: skip
 
 
 def _avg_spread_rule(grad: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: Any,

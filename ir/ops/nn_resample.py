@@ -14,6 +14,7 @@ import numpy as np
 
 from ..op import Template, define
 from ..types import TensorType
+from .nn_common import formally
 from .nn_pool import bins
 
 Ints = tuple[int, ...]
@@ -210,6 +211,18 @@ def _node(attrs: dict[str, Any]) -> str:
     return f"Upsample{prefix}{exact}{dims}D{ends}Backward0"
 
 
+def _resample_rule(
+    grad: Any, self_type: TensorType, mode: str, size: Ints, scales: Any, align: bool
+) -> Any:
+    source = self_type.shape[self_type.ndim - len(size) :]
+    return resample_adjoint(grad, source=source, mode=mode, size=size, scales=scales, align=align)
+
+
+def _average_rule(grad: Any, self: Any, size: Ints) -> Any:
+    source = tuple(self.shape[self.ndim - len(size) :])
+    return formally(resample_adjoint(grad, source=source, mode="adaptive", size=size), self)
+
+
 _SAMPLES = ({"mode": "nearest", "size": (3, 7)}, {"mode": "linear", "size": (3, 7)},
             {"mode": "cubic", "size": (6, 3), "align": True},
             {"mode": "linear-aa", "size": (3, 3)}, {"mode": "adaptive", "size": (3, 2)},
@@ -219,9 +232,7 @@ resample = define(
     infer=lambda self, *, size, **_: TensorType(
         self.dtype, (*self.shape[: self.ndim - len(size)], *size)),
     samples=lambda rng: [((rng.standard_normal((2, 2, 4, 6)),), dict(s)) for s in _SAMPLES],
-    vjp=dict(self=lambda grad, self_type, mode, size, scales, align: resample_adjoint(
-        grad, source=self_type.shape[self_type.ndim - len(size) :], mode=mode, size=size,
-        scales=scales, align=align)),
+    vjp=dict(self=_resample_rule),
 )  # fmt: skip
 resample_adjoint = define(
     "resample_adjoint", "self -> result", numpy=_adjoint, lower=Template("resample"),
@@ -231,6 +242,17 @@ resample_adjoint = define(
                          for s in _SAMPLES],
     vjp=dict(self=lambda grad, mode, size, scales, align: resample(
         grad, mode=mode, size=size, scales=scales, align=align)),
+)  # fmt: skip
+
+
+adaptive_avg_pool = define(
+    "adaptive_avg_pool", "self -> result", lower=Template("resample"),
+    numpy=lambda x, *, size: _resample(x, mode="adaptive", size=size),
+    infer=lambda self, *, size: TensorType(
+        self.dtype, (*self.shape[: self.ndim - len(size)], *size)),
+    node=lambda attrs: f"AdaptiveAvgPool{len(attrs['size'])}DBackward0",
+    samples=lambda rng: [((rng.standard_normal((2, 2, 5, 6)),), {"size": (3, 2)})],
+    vjp=dict(self=_average_rule),
 )  # fmt: skip
 
 

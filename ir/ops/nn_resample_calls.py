@@ -9,7 +9,7 @@ from typing import Any
 from ..value import public
 from .nn_common import check_value, floats_only
 from .nn_pool_calls import adaptive_size
-from .nn_resample import resample, scaled_size
+from .nn_resample import adaptive_avg_pool, resample, scaled_size
 
 Ints = tuple[int, ...]
 
@@ -25,10 +25,10 @@ def adaptive_average(name: str, dims: int, input: Any, output_size: Any) -> Any:
     check_value(name, input=input)
     size = adaptive_size(name, input, output_size, dims, dims > 1)
     if dims == 1:
-        return resample(input.unsqueeze(-2), mode="adaptive", size=(1, *size)).squeeze(-2)
+        return adaptive_avg_pool(input.unsqueeze(-2), size=(1, *size)).squeeze(-2)
     if all(n == 1 for n in size):
         return input.mean(tuple(range(-dims, 0)), keepdim=True)
-    return resample(input, mode="adaptive", size=size)
+    return adaptive_avg_pool(input, size=size)
 
 
 def _publish_adaptive(dims: int) -> None:
