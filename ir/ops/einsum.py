@@ -150,7 +150,7 @@ def _without(term: Term, dropped: list[Label], summed: bool) -> Term:
     return Term(value, tuple(label for label in term.labels if label not in dropped))
 
 
-def _pair(a: Term, b: Term, keep: set[Label]) -> Term:
+def _pair(a: Term, b: Term, keep: set[Label], output: list[Label]) -> Term:
     """The contraction of two terms over the labels that nothing else needs."""
     shared = set(a.labels) & set(b.labels)
     a = _without(a, [s for s in a.labels if s in shared and a.size(s) == 1 != b.size(s)], False)
@@ -165,17 +165,20 @@ def _pair(a: Term, b: Term, keep: set[Label]) -> Term:
     labels = (*batch, *left, *right)
     shape = [*map(a.size, batch), *map(a.size, left), *map(b.size, right)]
     if not summed:
-        first = a.arranged([*batch, *left])
-        first = first.reshape((*first.shape, *(1,) * len(right)))
-        second = b.arranged([*batch, *right])
-        middle = len(batch)
-        second = second.reshape((*second.shape[:middle], *(1,) * len(left), *second.shape[middle:]))
-        return Term(first * second, labels)
+        places = {label: place for place, label in enumerate(output)}
+        labels = tuple(sorted(labels, key=lambda s: places.get(s, len(places))))
+        return Term(_spread(a, labels) * _spread(b, labels), labels)
     count = [math.prod(map(a.size, names)) for names in (batch, left, summed)]
     first = a.arranged([*batch, *left, *summed]).reshape((count[0], count[1], count[2]))
     second = b.arranged([*batch, *summed, *right]).reshape(
         (count[0], count[2], math.prod(map(b.size, right))))  # fmt: skip
     return Term(bmm(first, second).view(tuple(shape)), labels)
+
+
+def _spread(term: Term, labels: tuple[Label, ...]) -> Any:
+    """`term` in the order of `labels`, with size 1 where it lacks one."""
+    value = term.arranged([label for label in labels if label in term.labels])
+    return value.reshape([term.size(s) if s in term.labels else 1 for s in labels])
 
 
 def a_size(term: Term, label: Label) -> int:
@@ -200,15 +203,22 @@ def _cheapest(terms: list[Term], output: set[Label]) -> tuple[int, int]:
 
 def contract(terms: list[Term], output: list[Label]) -> Any:
     """All terms multiplied and summed to the labels of `output`."""
-    wanted = set(output)
+    wanted, alone = set(output), len(terms) == 1
     while len(terms) > 1:
         i, j = (0, 1) if len(terms) == 2 else _cheapest(terms, wanted)
         a, b = terms[i], terms[j]
         terms = [t for k, t in enumerate(terms) if k not in (i, j)]
         keep = wanted.union(*(t.labels for t in terms))
-        terms.append(_pair(a, b, keep))
+        terms.append(_pair(a, b, keep, output))
     last = _without(terms[0], [s for s in terms[0].labels if s not in wanted], True)
-    return last.arranged(output)
+    order = tuple(last.labels.index(label) for label in output)
+    if alone:  # never the operand itself
+        return last.value.permute(order) if last.value is terms[0].value or order != tuple(
+            range(len(order))) else last.value  # fmt: skip
+    if order == tuple(range(len(order))):
+        return last.value
+    result = last.value.permute(order)
+    return result.view(tuple(result.shape))
 
 
 @public("einsum", method=False)
@@ -248,7 +258,12 @@ def _contracted(dims: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
             raise RuntimeError("tensordot expects dims < ndim_a or ndim_b, but got dims="
                                f"{dims}")  # fmt: skip
         return list(range(a.ndim - dims, a.ndim)), list(range(dims))
-    first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+    for place, d in enumerate(dims, 3):
+        if isinstance(d, int):
+            name = "dims_self" if place == 3 else "dims_other"
+            raise TypeError(f"tensordot(): argument '{name}' (position {place}) must be tuple of "
+                            "ints, not int")  # fmt: skip
+    first, second = (list(d) for d in dims)
     if len(first) != len(second):
         raise RuntimeError("both dimension lists should have same length, got "
                            f"{first} and {second}")  # fmt: skip

@@ -25,6 +25,7 @@ from .creation import iota
 from .joining import cat
 from .kinds import require_value
 from .nn_pad import constant_pad_op
+from .products import drawn
 
 NONE, BY_ROOT_N, BY_N = range(3)
 Dims = tuple[int, ...]
@@ -107,17 +108,26 @@ def _c2r_rule(grad: Any, self_type: TensorType, dim: Dims, normalization: int) -
     return cat(result.narrow(last, 0, 1), middle, result.narrow(last, 1 + doubled, rest), dim=last)
 
 
+def _samples(kind: str, **attrs: Any) -> Any:
+    calls = [((4, 3), {"dim": dim, "normalization": k, **attrs})
+             for dim, k in (((1,), NONE), ((0, 1), BY_ROOT_N), ((0, 1), BY_N))]  # fmt: skip
+    return drawn(*calls, complex_=kind == "c")
+
+
 c2c_op = define(
     "fft_c2c", "self -> result", numpy=_c2c, node="FftC2CBackward0", infer=lambda self, **_: self,
+    samples=_samples("c", forward=True),
     vjp=dict(self=lambda grad, dim, normalization, forward: c2c_op(
         grad, dim=dim, normalization=normalization, forward=not forward)),
 )  # fmt: skip
 r2c_op = define(
     "fft_r2c", "self -> result", numpy=_r2c, node="FftR2CBackward0", infer=_r2c_infer,
+    samples=_samples("r", onesided=True),
     vjp=dict(self=_r2c_rule),
 )  # fmt: skip
 c2r_op = define(
     "fft_c2r", "self -> result", numpy=_c2r, node="FftC2RBackward0",
+    samples=_samples("c", last_dim_size=5),
     infer=lambda self, *, dim, normalization, last_dim_size: TensorType(
         self.dtype.to_real(), _with_size(self.shape, dim[-1], last_dim_size)),
     vjp=dict(self=_c2r_rule),
@@ -334,7 +344,7 @@ def _frequencies(name: str, half: bool) -> Any:
             positive = (n + 1) // 2
             result = cat(iota(size=positive, dtype=dtype),
                          iota(size=n - positive, start=-(n // 2), dtype=dtype), dim=0)  # fmt: skip
-        result = result * (1.0 / (n * d)) if n else result
+        result = result * (1.0 / (n * d) if n else math.inf)
         return result.requires_grad_() if requires_grad else result
 
     return published(name, function, "n, d=1.0, *, dtype=None")

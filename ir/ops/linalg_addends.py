@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import TensorType, result_type, type_word
+from ..types import FLOAT, TensorType, result_type, type_word
 from ..value import public
 from .arithmetic import conj
 from .products import (
     bmm_op,
     bmm_type,
     check_expands,
-    check_factors,
+    drawn,
     expanded,
     mv_op,
     mv_type,
@@ -33,6 +33,7 @@ def _addmv_type(self: TensorType, mat: TensorType, vec: TensorType, **_: Any) ->
 addmv_op = define(
     "addmv", "self mat vec -> result", numpy=with_addend(np.matmul), infer=_addmv_type,
     lower=Decompose(expanded(mv_op)),
+    samples=drawn(((3,), (3, 4), (4,), {}), ((1,), (3, 4), (4,), {"beta": 2, "alpha": 0.5})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
              mat=lambda grad, vec, alpha: scale(grad.outer(conj(vec)), alpha),
              vec=lambda grad, mat, alpha: scale(mv_op(transposed(mat), grad), alpha)),
@@ -53,7 +54,6 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
         words = [type_word(v.dtype) for v in (input, mat, vec)]
         raise RuntimeError("addmv input tensors must have the same dtype, but got "
                            f"{words[0]}, {words[1]}, and {words[2]}")  # fmt: skip
-    check_factors(mat.dtype, beta, alpha)
     return addmv_op(input, mat, vec, beta=beta, alpha=alpha)
 
 
@@ -66,11 +66,20 @@ def _addr_type(self: TensorType, vec1: TensorType, vec2: TensorType, **_: Any) -
 addr_op = define(
     "addr", "self vec1 vec2 -> result", numpy=with_addend(np.multiply.outer), infer=_addr_type,
     lower=Decompose(expanded(lambda a, b: a.outer(b))), promote=result_type,
+    samples=drawn(((3, 4), (3,), (4,), {}), ((4,), (3,), (4,), {"beta": 2, "alpha": 0.5})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
              vec1=lambda grad, vec2, alpha: scale(mv_op(grad, conj(vec2).to(grad.dtype)), alpha),
              vec2=lambda grad, vec1, alpha: scale(
                  mv_op(grad.t(), conj(vec1).to(grad.dtype)), alpha)),
 )  # fmt: skip
+
+
+def check_factors(dtype: Any, beta: Any, alpha: Any) -> None:
+    """Integers take integer factors only."""
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if dtype.category < FLOAT and isinstance(factor, float):
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a "
+                               "floating point number.")  # fmt: skip
 
 
 @public("addr", inplace=True)
@@ -93,6 +102,7 @@ def _batched_type(self: TensorType, batch1: TensorType, batch2: TensorType, **_:
 baddbmm_op = define(
     "baddbmm", "self batch1 batch2 -> result", numpy=with_addend(np.matmul), infer=_batched_type,
     lower=Decompose(expanded(bmm_op)),
+    samples=drawn(((2, 3, 5), (2, 3, 4), (2, 4, 5), {"beta": 2}), ((5,), (2, 3, 4), (2, 4, 5), {})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
              batch1=lambda grad, batch2, alpha: scale(bmm_op(grad, transposed(batch2)), alpha),
              batch2=lambda grad, batch1, alpha: scale(bmm_op(transposed(batch1), grad), alpha)),
@@ -103,15 +113,14 @@ baddbmm_op = define(
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """baddbmm(input, batch1, batch2, *, beta=1, alpha=1): with the products of a batch."""
     _batched_type(input.type_, batch1.type_, batch2.type_)
-    check_addend("baddbmm", input, batch1, beta, alpha)
+    check_addend(input, batch1)
     return baddbmm_op(input, batch1, batch2, beta=beta, alpha=alpha)
 
 
-def check_addend(name: str, input: Any, product: Any, beta: Any, alpha: Any) -> None:
+def check_addend(input: Any, product: Any) -> None:
     if input.dtype is not product.dtype:
         raise RuntimeError(f"Input dtypes must be the same, got: input {input.dtype.name}, batch1: "
                            f"{product.dtype.name}")  # fmt: skip
-    check_factors(product.dtype, beta, alpha)
 
 
 def _summed_type(self: TensorType, batch1: TensorType, batch2: TensorType, **_: Any) -> TensorType:
@@ -128,6 +137,7 @@ addbmm_op = define(
     "addbmm", "self batch1 batch2 -> result", infer=_summed_type,
     numpy=with_addend(lambda a, b: np.matmul(a, b).sum(0, dtype=a.dtype)),
     lower=Decompose(expanded(lambda a, b: bmm_op(a, b).sum(0))),
+    samples=drawn(((3, 5), (2, 3, 4), (2, 4, 5), {"beta": 2}), ((5,), (2, 3, 4), (2, 4, 5), {})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
              batch1=lambda grad, batch2, alpha: scale(
                  bmm_op(_spread(grad, batch2.type_), transposed(batch2)), alpha),
@@ -140,5 +150,5 @@ addbmm_op = define(
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addbmm(input, batch1, batch2, *, beta=1, alpha=1): the products are summed over the batch."""
     _summed_type(input.type_, batch1.type_, batch2.type_)
-    check_addend("addbmm", input, batch1, beta, alpha)
+    check_addend(input, batch1)
     return addbmm_op(input, batch1, batch2, beta=beta, alpha=alpha)

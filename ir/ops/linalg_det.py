@@ -20,7 +20,7 @@ from .linalg_common import (
     linalg,
     scaled,
 )
-from .products import matmul, transposed
+from .products import drawn, matmul, transposed
 from .results import named_result
 
 # --- determinants --------------------------------------------------------------------------------
@@ -115,15 +115,18 @@ def trace(matrix: Any) -> Any:
 det_op = define(
     "linalg_det", "self -> result", infer=_determinant_infer,
     numpy=lambda a: np.asarray(np.linalg.det(a), a.dtype),
+    samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=lambda grad, self: scaled(conj(cofactor_op(self)), grad)),
 )  # fmt: skip
 cofactor_op = define(
     "linalg_cofactor", "self -> result", numpy=_cofactors, infer=lambda self: self,
+    samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=lambda grad, self: conj(cofactor_slope_op(self, conj(grad)))),
 )  # fmt: skip
 cofactor_slope_op = define(
     "linalg_cofactor_slope", "self direction -> result", numpy=_cofactor_slope,
     infer=lambda self, direction: self,
+    samples=drawn(((3, 3), (3, 3), {})),
     vjp=dict(self=_third_slope,
              direction=lambda grad, self: conj(cofactor_slope_op(self, conj(grad)))),
 )  # fmt: skip
@@ -164,6 +167,7 @@ slogdet_op = define(
     "linalg_slogdet", "self -> sign logabsdet", numpy=_slogdet,
     infer=lambda self: (_determinant_infer(self),
                         TensorType(self.dtype.to_real(), lead_of(self))),
+    samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=_slogdet_rule),
 )  # fmt: skip
 
@@ -219,6 +223,7 @@ def _with_info(self: TensorType, **_: Any) -> tuple[TensorType, TensorType]:
 
 inverse_op = define(
     "linalg_inv_ex", "self -> inverse info", numpy=_inverse, infer=_with_info,
+    samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=lambda grad_inverse, inverse: -matmul(
         transposed(inverse), matmul(grad_inverse, transposed(inverse)))),
 )  # fmt: skip

@@ -23,7 +23,7 @@ from .linalg_common import (
     set_diagonal,
 )
 from .linalg_solve import solve_op
-from .products import matmul, transposed
+from .products import drawn, matmul, transposed
 from .results import named_result
 
 
@@ -44,6 +44,7 @@ def _check_phase(x: np.ndarray, *, function: str, vectors: str) -> np.ndarray:
 # see Note [Phases of singular vectors and eigenvectors]
 phase_check_op = define(
     "phase_check", "self -> result", numpy=_check_phase, infer=lambda self, **_: self,
+    samples=drawn(((3,), {"function": "f", "vectors": "v"})),
     vjp=dict(self=lambda grad: grad),
 )  # fmt: skip
 
@@ -84,8 +85,15 @@ def _eigen_infer(A: TensorType, **_: Any) -> Any:
     return TensorType(A.dtype.to_real(), A.shape[:-1]), A
 
 
+def _symmetric(rng: np.random.Generator) -> list[Any]:
+    a = rng.standard_normal((2, 3, 3))
+    a = a + np.swapaxes(a, -2, -1)
+    return [((a,), {}), ((a[0],), {"UPLO": "U"})]
+
+
 eigh_op = define(
     "linalg_eigh", "A -> eigenvalues eigenvectors", numpy=_eigh, infer=_eigen_infer,
+    samples=_symmetric,
     vjp=dict(A=_eigh_rule),
 )  # fmt: skip
 
@@ -99,6 +107,7 @@ eigvalsh_op = define(
     "linalg_eigvalsh", "A -> eigenvalues", node="LinalgEighBackward0",
     numpy=lambda a, *, UPLO="L": np.linalg.eigvalsh(a, UPLO),
     infer=lambda A, **_: _eigen_infer(A)[0], vjp=dict(A=_eigvalsh_rule),
+    samples=_symmetric,
 )  # fmt: skip
 
 
@@ -159,6 +168,7 @@ def _eig_infer(self: TensorType) -> Any:
 
 eig_op = define(
     "linalg_eig", "self -> eigenvalues eigenvectors", numpy=_eig, infer=_eig_infer,
+    samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=_eig_rule),
 )  # fmt: skip
 
@@ -175,6 +185,7 @@ def _eigvals_rule(grad: Any, self: Any) -> Any:
 eigvals_op = define(
     "linalg_eigvals", "self -> eigenvalues", node="LinalgEigBackward0", numpy=_eigvals,
     infer=lambda self: _eig_infer(self)[0], vjp=dict(self=_eigvals_rule),
+    samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
 )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from .linalg_common import (
 )
 from .linalg_eigen import phase_check_op, skew
 from .linalg_solve import solve_triangular_op
-from .products import matmul, transposed
+from .products import drawn, matmul, transposed
 from .results import named_result
 
 # --- QR ------------------------------------------------------------------------------------------
@@ -87,7 +87,10 @@ def _tall_qr_rule(grad_Q: Any, grad_R: Any, Q: Any, R: Any) -> Any:
     return solve_triangular_op(transposed(R), total, upper=False, left=False)
 
 
-qr_op = define("linalg_qr", "A -> Q R", numpy=_qr, infer=_qr_infer, vjp=dict(A=_qr_rule))
+qr_op = define(
+    "linalg_qr", "A -> Q R", numpy=_qr, infer=_qr_infer, vjp=dict(A=_qr_rule),
+    samples=drawn(((4, 3), {}), ((2, 3, 4), {}), ((3, 3), {"mode": "complete"})),
+)  # fmt: skip
 
 
 @linalg("qr")
@@ -193,7 +196,8 @@ def _svd_inner(grad_U: Any, grad_Vh: Any, U: Any, S: Any, Vh: Any) -> Any:
 
 
 svd_op = define(
-    "linalg_svd", "A -> U S Vh", numpy=_svd, infer=_svd_infer, vjp=dict(A=_svd_rule)
+    "linalg_svd", "A -> U S Vh", numpy=_svd, infer=_svd_infer, vjp=dict(A=_svd_rule),
+    samples=drawn(((4, 3), {}), ((2, 3, 4), {}), ((3, 3), {"full_matrices": True})),
 )  # fmt: skip
 
 
@@ -212,6 +216,7 @@ def _svdvals_rule(grad: Any, A: Any) -> Any:
 svdvals_op = define(
     "linalg_svdvals", "A -> S", numpy=_svdvals, node="LinalgSvdBackward0",
     infer=lambda A: TensorType(A.dtype.to_real(), (*lead_of(A), min(A.shape[-2:]))),
+    samples=drawn(((3, 4), {}), ((2, 3, 3), {})),
     vjp=dict(A=_svdvals_rule),
 )  # fmt: skip
 

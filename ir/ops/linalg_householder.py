@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ..bind import state
 from ..op import define
 from ..types import TensorType
 from ..value import public
 from . import linalg_kernels as kernels
 from .arithmetic import conj
 from .joining import cat
+from .kinds import no_derivative
 from .linalg_common import (
     check_float,
     check_matrix,
@@ -21,7 +23,7 @@ from .linalg_common import (
     of_shape,
     set_diagonal,
 )
-from .products import matmul, transposed
+from .products import drawn, matmul, transposed
 from .results import named_result
 from .views import zeros
 
@@ -36,6 +38,8 @@ def _geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 geqrf_op = define(
     "geqrf", "self -> a tau", numpy=_geqrf,
     infer=lambda self: (self, TensorType(self.dtype, (*lead_of(self), min(self.shape[-2:])))),
+    samples=drawn(((4, 3), {})),
+    vjp=dict(self=no_derivative("the derivative for 'geqrf' is not implemented.")),
 )  # fmt: skip
 
 
@@ -44,6 +48,9 @@ def geqrf(input: Any) -> Any:
     """geqrf(input) -> (a, tau): the reflectors of a QR factorisation."""
     check_matrix("torch.geqrf", input, "input")
     check_float("torch.geqrf", input)
+    if input.dtype.is_complex and input.requires_grad and state.grad_enabled:
+        raise RuntimeError("geqrf does not support automatic differentiation for outputs with "
+                           "complex dtype.")  # fmt: skip
     return named_result("geqrf", geqrf_op(input))
 
 
@@ -92,6 +99,7 @@ householder_op = define(
     "linalg_householder_product", "input tau -> result",
     numpy=lambda a, tau: kernels.householder_product(a, tau),
     infer=lambda input, tau: input, vjp={("input", "tau"): _householder_rule},
+    samples=drawn(((4, 3), (3,), {}), ((2, 4, 3), (2, 2), {})),
 )  # fmt: skip
 
 
@@ -136,6 +144,8 @@ def _ormqr_rule(grad: Any, self: Any, input2: Any, input3: Any, left: bool, tran
 ormqr_op = define(
     "ormqr", "self input2 input3 -> result", numpy=kernels.apply_reflectors,
     infer=lambda self, input2, input3, **_: input3,
+    samples=drawn(*(((4, 3), (3,), (4, 4), {"left": l, "transpose": t})
+                    for l in (True, False) for t in (True, False))),
     vjp={("self", "input2", "input3"): _ormqr_rule},
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ from .linalg_common import (
 )
 from .linalg_eigen import eigvalsh
 from .linalg_factor import svdvals
-from .products import matmul, transposed
+from .products import drawn, matmul, transposed
 from .results import named_result
 from .views import zeros
 
@@ -76,6 +76,8 @@ def _pinv_infer(self: TensorType, atol: Any, rtol: Any, **_: Any) -> TensorType:
 
 pinv_op = define(
     "linalg_pinv", "self atol rtol -> result", numpy=_pinv, infer=_pinv_infer,
+    samples=lambda rng: [((rng.standard_normal(shape), 0.0, 1e-12), {})
+                         for shape in ((4, 3), (2, 3, 4))],
     vjp=dict(self=lambda grad, result, self: pinv_rule(grad, result, self)),
 )  # fmt: skip
 
@@ -207,6 +209,8 @@ def _least_squares_infer(self: TensorType, b: TensorType, *, rcond: float, drive
 lstsq_op = define(
     "linalg_lstsq", "self b -> solution residuals", numpy=_least_squares,
     infer=_least_squares_infer, vjp={("self", "b"): _least_squares_rule},
+    samples=drawn(((4, 3), (4, 2), {"rcond": 1e-12, "driver": "gelsd"}),
+                  ((2, 4, 3), (2, 4), {"rcond": 1e-12, "driver": "gelsy"})),
 )  # fmt: skip
 
 
@@ -229,6 +233,7 @@ def _spectrum_infer(self: TensorType, *, rcond: float, driver: str) -> Any:
 spectrum_op = define(
     "linalg_lstsq_spectrum", "self -> rank singular_values", numpy=_spectrum,
     infer=_spectrum_infer,
+    samples=drawn(((4, 3), {"rcond": 1e-12, "driver": "gelsd"})),
 )  # fmt: skip
 
 
@@ -283,6 +288,7 @@ def _exp_rule(grad: Any, self: Any) -> Any:
 
 matrix_exp_op = define(
     "linalg_matrix_exp", "self -> result", numpy=symmetric.matrix_exp, infer=lambda self: self,
+    samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=_exp_rule),
 )  # fmt: skip
 

@@ -26,9 +26,18 @@ from .linalg_common import (
     set_diagonal,
 )
 from .linalg_solve import solve_triangular_op
-from .products import matmul, transposed
+from .products import drawn, matmul, transposed
 from .results import named_result
 from .views import zeros
+
+_SHAPES = (((3, 3), {}), ((2, 4, 3), {}), ((3, 4), {}))
+
+
+def _factored(rng: np.random.Generator, factor: Any = kernels.lu_factor, **attrs: Any) -> Any:
+    """A sample of factors, pivots and a right-hand side."""
+    factors, pivots, _ = factor(rng.standard_normal((3, 3)), **attrs)
+    return factors, pivots, rng.standard_normal((3, 2))
+
 
 # --- factors -------------------------------------------------------------------------------------
 
@@ -104,6 +113,7 @@ def parts(LU: Any) -> tuple[Any, Any]:
 
 factor_op = define(
     "linalg_lu_factor_ex", "A -> LU pivots info", numpy=_factor, infer=_factor_infer,
+    samples=drawn(*_SHAPES),
     vjp=dict(A=_factor_rule),
 )  # fmt: skip
 
@@ -121,6 +131,7 @@ permutation_op = define(
     "linalg_permutation", "pivots like -> P", numpy=_permutation,
     infer=lambda pivots, like: TensorType(
         like.dtype, (*pivots.shape[:-1], like.shape[-2], like.shape[-2])),
+    samples=lambda rng: [((np.array([2, 2, 3], np.int32), rng.standard_normal((3, 3))), {})],
 )  # fmt: skip
 
 
@@ -137,6 +148,7 @@ def _lu_infer(A: TensorType) -> Any:
 
 lu_op = define(
     "linalg_lu", "A -> pivots L U", numpy=_lu, infer=_lu_infer,
+    samples=drawn(*_SHAPES),
     vjp=dict(A=lambda grad_L, grad_U, pivots, L, U: lu_rule(
         grad_L, grad_U, permutation_op(pivots, L), L, U)),
 )  # fmt: skip
@@ -203,6 +215,7 @@ def _fill_out(matrix: Any, m: int, n: int) -> Any:
 unpack_op = define(
     "lu_unpack", "LU_data -> L U", numpy=kernels.unpack_lu,
     infer=lambda LU_data: _lu_infer(LU_data)[1:], vjp=dict(LU_data=_unpack_rule),
+    samples=drawn(*_SHAPES),
 )  # fmt: skip
 
 
@@ -243,6 +256,7 @@ lu_solve_op = define(
     "linalg_lu_solve", "LU pivots B -> result", infer=_lu_solve_infer,
     numpy=lambda lu, pivots, b, *, left=True, adjoint=False: kernels.lu_solve(
         lu, pivots, b, left=left, adjointed=adjoint),
+    samples=lambda rng: [(_factored(rng), attrs) for attrs in ({}, {"adjoint": True})],
     vjp=dict(LU=_lu_solve_LU,
              B=lambda grad, LU, pivots, left, adjoint: lu_solve_op(
                  LU, pivots, grad, left=left, adjoint=not adjoint)),
@@ -289,9 +303,12 @@ def _ldl(a: np.ndarray, *, hermitian: bool = False, check_errors: bool = False) 
 ldl_op = define(
     "linalg_ldl_factor_ex", "self -> LD pivots info", numpy=_ldl,
     infer=lambda self, **_: _factor_infer(self),
+    samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
 )  # fmt: skip
 ldl_solve_op = define(
     "linalg_ldl_solve", "LD pivots B -> result", numpy=symmetric.ldl_solve, infer=_lu_solve_infer,
+    samples=lambda rng: [(_factored(rng, symmetric.ldl_factor, hermitian=False),
+                          {"hermitian": False})],
 )  # fmt: skip
 
 

@@ -8,23 +8,24 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import TensorType, broadcast_shapes, normalize_dim, type_word
+from ..types import TensorType, broadcast_shapes, normalize_dim, promote_types, type_word
 from ..value import Value, public
 from .linalg_common import check_float, check_matrix, linalg
 from .linalg_det import inverse_op
 from .linalg_factor import svdvals
 from .norms import vector_norm as norm_of_vectors
-from .products import matmul
+from .products import drawn, matmul
 
 # --- norms ---------------------------------------------------------------------------------------
 
 
 @linalg("vector_norm")
 def vector_norm(
-    x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    """linalg.vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None)."""
-    return norm_of_vectors(x, ord, dim, keepdim, dtype=dtype)
+    """linalg.vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None)."""
+    check_narrowing("linalg.vector_norm", input, dtype)
+    return norm_of_vectors(input, ord, dim, keepdim, dtype=dtype)
 
 
 def _check_matrix_norm(input: Any, dim: Any, dtype: Any) -> tuple[int, int]:
@@ -40,7 +41,16 @@ def _check_matrix_norm(input: Any, dim: Any, dtype: Any) -> tuple[int, int]:
     if dtype is not None and dtype.is_complex != input.dtype.is_complex:
         kind = "complex" if input.dtype.is_complex else "real"
         raise RuntimeError(f"{name}: dtype should be {kind}, but got {type_word(dtype)}")
+    check_narrowing(name, input, dtype)
     return first, second
+
+
+def check_narrowing(name: str, input: Any, dtype: Any) -> None:
+    if dtype is not None and promote_types(input.dtype, dtype) is not dtype:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({type_word(input.dtype)}) should be convertible "
+            f"without narrowing to the specified dtype ({type_word(dtype)})"
+        )
 
 
 @linalg("matrix_norm")
@@ -54,10 +64,12 @@ def matrix_norm(
     matrix = input if dtype is None else input.to(dtype)
     if ord in ("nuc", 2, -2):
         check_float("linalg.matrix_norm", matrix)
-        values = svdvals(matrix.movedim((rows, columns), (-2, -1)))
-        result = _of_singular_values(values, ord)
-        return result.unsqueeze(min(rows, columns)).unsqueeze(max(rows, columns)) if keepdim else (
-            result)  # fmt: skip
+        order = [d for d in range(input.ndim) if d not in (rows, columns)] + [rows, columns]
+        result = _of_singular_values(svdvals(matrix.permute(order)), ord)
+        if not keepdim:
+            return result
+        back = [order.index(d) for d in range(input.ndim)]
+        return result.unsqueeze(-1).unsqueeze(-1).permute(back)
     if isinstance(ord, str):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if abs(ord) not in (1, math.inf):
@@ -65,13 +77,20 @@ def matrix_norm(
     along, across = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sums = norm_of_vectors(matrix, 1, along, keepdim)
     across -= 0 if keepdim or along > across else 1
-    return sums.amax(across, keepdim) if ord > 0 else sums.amin(across, keepdim)
+    return _extreme(sums, ord, across, keepdim)
 
 
 def _of_singular_values(values: Any, ord: Any) -> Any:
-    if ord == "nuc":
-        return values.sum(-1)
-    return values.amax(-1) if ord > 0 else values.amin(-1)
+    return values.sum(-1) if ord == "nuc" else _extreme(values, ord, -1, False)
+
+
+def _extreme(values: Any, ord: float, dim: int, keepdim: bool) -> Any:
+    """The largest for a positive order; none is 0. The smallest for a negative one."""
+    if ord < 0:
+        return values.amin(dim, keepdim)
+    if not values.shape[dim]:
+        return values.detach().sum(dim, keepdim)
+    return values.amax(dim, keepdim)
 
 
 @linalg("norm")
@@ -91,7 +110,7 @@ def norm(
         return matrix_norm(input, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
     if isinstance(ord, str):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} needs a matrix")
-    return norm_of_vectors(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
 @linalg("cond")
@@ -100,21 +119,22 @@ def cond(input: Any, p: Any = None) -> Any:
     check_matrix("linalg.cond", input)
     if p not in (None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
-    if p is None or abs(p if not isinstance(p, str) else 0) == 2:
+    if 0 in tuple(input.shape):
+        return input.new_zeros(tuple(input.shape[:-2]), dtype=input.dtype.to_real())
+    if p is None or p in (2, -2):
         values = svdvals(input)
-        if not values.shape[-1]:
-            return values.new_zeros(tuple(values.shape[:-1]))
         largest, smallest = values.narrow(-1, 0, 1), values.narrow(-1, values.shape[-1] - 1, 1)
         return (smallest / largest if p == -2 else largest / smallest).squeeze(-1)
     if input.shape[-1] != input.shape[-2]:
         raise RuntimeError("linalg.cond: A must be batches of square matrices, but they are "
                            f"{input.shape[-2]} by {input.shape[-1]} matrices")  # fmt: skip
-    if not input.shape[-1]:
-        return input.new_zeros(tuple(input.shape[:-2]))
+    if p == "nuc":
+        values = svdvals(input)
+        return values.sum(-1) * (1 / values).sum(-1)
     inverse, info = inverse_op(input)
     inverse = inverse.masked_fill(info.gt(0).unsqueeze(-1).unsqueeze(-1), math.inf)
     result = matrix_norm(input, p) * matrix_norm(inverse, p)
-    return result.masked_fill(result.isnan(), math.inf)
+    return result.nan_to_num(math.inf, math.inf, -math.inf)
 
 
 # --- distances -----------------------------------------------------------------------------------
@@ -175,6 +195,8 @@ def _cdist_infer(x1: TensorType, x2: TensorType, **_: Any) -> TensorType:
 
 cdist_op = define(
     "cdist", "x1 x2 -> result", numpy=_cdist, infer=_cdist_infer,
+    samples=drawn(*(((3, 4), (2, 4), {"p": p}) for p in (1.0, 2.0, 3.0, math.inf)),
+                  ((2, 1, 3, 4), (3, 2, 4), {"p": 1.5})),
     vjp=dict(x1=lambda grad, x1, x2, result, p: _cdist_slope(grad, x1, x2, result, p),
              x2=lambda grad, x1, x2, result, p: _cdist_slope(grad.mT, x2, x1, result.mT, p)),
 )  # fmt: skip
@@ -188,6 +210,7 @@ def _euclidean(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
 
 euclidean_op = define(
     "euclidean_dist", "x1 x2 -> result", numpy=_euclidean, infer=_cdist_infer,
+    samples=drawn(((3, 4), (2, 4), {})),
     lower=Decompose(lambda x1, x2: (
         (x1 * x1).sum(-1, keepdim=True) + (x2 * x2).sum(-1, keepdim=True).mT
         - 2 * matmul(x1, x2.mT)).clamp_min(0).sqrt()),
@@ -211,6 +234,9 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = _MODES[0]) -> An
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError("X1 and X2 must have the same number of columns. X1: "
                            f"{x1.shape[-1]} X2: {x2.shape[-1]}")  # fmt: skip
+    if x1.dtype is not x2.dtype:
+        raise RuntimeError(f"expected scalar type {type_word(x1.dtype)} but found "
+                           f"{type_word(x2.dtype)}")  # fmt: skip
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if compute_mode not in _MODES:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import TensorType, broadcast_shapes, normalize_dim, result_type
+from ..types import TensorType, broadcast_shapes, normalize_dim, type_word
 from ..value import Value, public
 from .arithmetic import conj
 from .einsum import tensordot
 from .joining import cat
-from .linalg_common import check_float, check_square, identity, linalg
+from .linalg_common import check_float, check_same_dtype, check_square, identity, linalg
 from .linalg_det import inv, inverse_op
 from .linalg_solve import solve
-from .products import dot, dot_type, matmul, mm, unsafe_view
+from .products import dot_type, drawn, matmul, mm, product, unsafe_view
 
 # --- vectors -------------------------------------------------------------------------------------
 
@@ -25,6 +25,7 @@ from .products import dot, dot_type, matmul, mm, unsafe_view
 vdot_op = define(
     "vdot", "self other -> result", infer=dot_type, numpy=lambda a, b: np.asarray(np.vdot(a, b)),
     lower=Decompose(lambda self, other: (conj(self) * other).sum()),
+    samples=drawn(((4,), (4,), {})),
     vjp=dict(self=lambda grad, other: conj(grad) * other,
              other=lambda grad, self: grad * self),
 )  # fmt: skip
@@ -33,14 +34,16 @@ vdot_op = define(
 @public("vdot")
 def vdot(input: Any, other: Any) -> Any:
     """vdot(input, other): the dot product with `input` conjugated."""
-    dot_type(input.type_, other.type_)
-    return vdot_op(input, other) if input.dtype.is_complex else dot(input, other)
+    return product(vdot_op, input, other)
 
 
 @linalg("vecdot")
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     """linalg.vecdot(x, y, *, dim=-1): sums of conj(x) * y along a dimension."""
     check_float("linalg.vecdot", x, low=True)
+    check_same_dtype("linalg.vecdot", x, y, ("x", "y"))
+    if x.ndim == y.ndim == 1:
+        return vdot(x, y)
     return (conj(x) * y).sum(dim)
 
 
@@ -77,8 +80,8 @@ cross_op = define(
     "linalg_cross", "self other -> result",
     numpy=_cross,
     infer=lambda self, other, *, dim: TensorType(
-        result_type((self, other)), broadcast_shapes(self.shape, other.shape)),
-    promote=result_type,
+        self.dtype, broadcast_shapes(self.shape, other.shape)),
+    samples=drawn(((2, 3), (1, 3), {"dim": 1})),
     vjp=dict(self=lambda grad, other, dim: cross_op(conj(other), grad, dim=dim),
              other=lambda grad, self, dim: cross_op(grad, conj(self), dim=dim)),
 )  # fmt: skip
@@ -94,6 +97,9 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got "
                            f"{input.shape[along]} and {other.shape[along]}")  # fmt: skip
     broadcast_shapes(tuple(input.shape), tuple(other.shape))
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"expected scalar type {type_word(input.dtype)} but found "
+                           f"{type_word(other.dtype)}")  # fmt: skip
     return cross_op(input, other, dim=along)
 
 
@@ -180,7 +186,7 @@ def chain_matmul(*matrices: Any) -> Any:
             raise RuntimeError("chain_matmul(): Expected all tensors to be 2-dimensional.")
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
-    return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
+    return matrices[0].clone() if len(matrices) == 1 else multi_dot(matrices)
 
 
 @linalg("matmul")

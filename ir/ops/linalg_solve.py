@@ -22,7 +22,7 @@ from .linalg_common import (
     linalg,
     set_diagonal,
 )
-from .products import matmul, transposed
+from .products import drawn, matmul, transposed
 from .results import named_result
 
 # --- linear systems ------------------------------------------------------------------------------
@@ -79,6 +79,8 @@ def _solve_rule(
 
 solve_op = define(
     "linalg_solve_ex", "A B -> result info", numpy=_solve, infer=_solve_infer,
+    samples=drawn(((3, 3), (3, 2), {}), ((2, 3, 3), (2, 3), {}),
+                  ((2, 3, 3), (4, 3), {"left": False})),
     vjp={("A", "B"): _solve_rule},
 )  # fmt: skip
 
@@ -129,6 +131,8 @@ def _triangular_rule(
 solve_triangular_op = define(
     "linalg_solve_triangular", "self B -> result", numpy=kernels.solve_triangular,
     infer=_triangular_infer, vjp={("self", "B"): _triangular_rule},
+    samples=drawn(*(((3, 3), (2, 3, 3), {"upper": u, "left": l, "unitriangular": False})
+                    for u in (True, False) for l in (True, False))),
 )  # fmt: skip
 
 
@@ -167,16 +171,24 @@ def cholesky_rule(grad: Any, factor: Any, upper: bool) -> Any:
     return solve_triangular_op(lower, half, upper=False, left=False)
 
 
+def _positive(rng: np.random.Generator) -> list[Any]:
+    a = rng.standard_normal((2, 3, 3))
+    a = a @ np.swapaxes(a, -2, -1) + np.eye(3)
+    return [((a,), {}), ((a[0],), {"upper": True})]
+
+
 cholesky_ex_op = define(
     "linalg_cholesky_ex", "self -> L info",
     numpy=lambda a, *, upper=False, check_errors=False: _cholesky(
         "linalg.cholesky", a, upper, check_errors),
     infer=lambda self, **_: (self, TensorType(int32, lead_of(self))),
+    samples=_positive,
     vjp=dict(self=lambda grad_L, L, upper: cholesky_rule(grad_L, L, upper)),
 )  # fmt: skip
 cholesky_op = define(
     "cholesky", "self -> result", infer=lambda self, **_: self,
     numpy=lambda a, *, upper=False: _cholesky("cholesky", a, upper, True)[0],
+    samples=_positive,
     vjp=dict(self=lambda grad, result, upper: cholesky_rule(grad, result, upper)),
 )  # fmt: skip
 
@@ -224,6 +236,7 @@ def _cholesky_solve_rule(
 cholesky_solve_op = define(
     "cholesky_solve", "self input2 -> result", numpy=_cholesky_solve,
     infer=lambda self, input2, **_: _triangular_infer(input2, self),
+    samples=drawn(((3, 2), (3, 3), {}), ((3, 2), (3, 3), {"upper": True})),
     vjp={("self", "input2"): _cholesky_solve_rule},
 )  # fmt: skip
 
@@ -246,6 +259,7 @@ cholesky_inverse_op = define(
     "cholesky_inverse", "self -> result", infer=lambda self, **_: self,
     numpy=lambda a, *, upper=False: _cholesky_solve(
         kernels.identities(a.shape, a.dtype), a, upper=upper),
+    samples=drawn(((3, 3), {}), ((3, 3), {"upper": True})),
     vjp=dict(self=_cholesky_inverse_rule),
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from . import linalg_kernels as kernels
 from .arithmetic import conj
 from .linalg_common import add, check_same_dtype, check_solvable, lead_of
 from .linalg_solve import solve_triangular_op, triangle
-from .products import matmul, transposed
+from .products import drawn, matmul, transposed
 from .results import named_result
 
 
@@ -51,6 +51,7 @@ def _old_triangular_infer(self: TensorType, A: TensorType, **_: Any) -> Any:
 old_triangular_op = define(
     "triangular_solve", "self A -> solution cloned_coefficient", numpy=_old_triangular,
     infer=_old_triangular_infer, vjp={("self", "A"): _old_triangular_rule},
+    samples=drawn(((3, 2), (3, 3), {}), ((3, 2), (3, 3), {"upper": False, "transpose": True})),
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Template, define
-from ..types import FLOAT, TensorType, bool_, broadcast_shapes, type_word
+from ..types import TensorType, bool_, broadcast_shapes, type_word
 from ..value import public
 from .arithmetic import conj
 from .kinds import require_value
@@ -25,6 +25,21 @@ def same_dtype(a: TensorType, b: TensorType, kernel: str = "addmm_impl_cpu_") ->
                            f"{first} != {second}")  # fmt: skip
     if a.dtype is bool_:
         raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+
+
+def drawn(*calls: Any, complex_: bool = False) -> Any:
+    """Samples of an op: each call lists the shapes of its inputs, then its attributes."""
+
+    def draw(rng: np.random.Generator) -> list[Any]:
+        found = []
+        for *shapes, attrs in calls:
+            values = [rng.standard_normal(shape) for shape in shapes]
+            if complex_:
+                values = [v + 1j * rng.standard_normal(v.shape) for v in values]
+            found.append((tuple(values), attrs))
+        return found
+
+    return draw
 
 
 def mm_type(self: TensorType, mat2: TensorType) -> TensorType:
@@ -47,6 +62,7 @@ def transposed(value: Any) -> Any:
 
 mm_op = define(
     "mm", "self mat2 -> result", infer=mm_type, numpy=np.matmul, lower=Template("matmul"),
+    samples=drawn(((3, 4), (4, 2), {})),
     vjp=dict(self=lambda grad, mat2: mm_op(grad, transposed(mat2)),
              mat2=lambda grad, self: mm_op(transposed(self), grad)),
 )  # fmt: skip
@@ -69,12 +85,15 @@ def bmm_type(self: TensorType, mat2: TensorType) -> TensorType:
 
 bmm_op = define(
     "bmm", "self mat2 -> result", infer=bmm_type, numpy=np.matmul, lower=Template("matmul"),
+    samples=drawn(((2, 3, 4), (2, 4, 2), {})),
     vjp=dict(self=lambda grad, mat2: bmm_op(grad, transposed(mat2)),
              mat2=lambda grad, self: bmm_op(transposed(self), grad)),
 )  # fmt: skip
 
 
 def mv_type(self: TensorType, vec: TensorType) -> TensorType:
+    if not self.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if self.ndim != 2 or vec.ndim != 1:
         raise RuntimeError("vector + matrix @ vector expected, got 1, "
                            f"{self.ndim}, {vec.ndim}")  # fmt: skip
@@ -94,6 +113,7 @@ mv_op = define(
     "mv", "self vec -> result", infer=mv_type, numpy=np.matmul,
     lower=Decompose(lambda self, vec: mm_op(self, vec.view((vec.shape[0], 1))).view(
         (self.shape[0],))),
+    samples=drawn(((3, 4), (4,), {})),
     vjp=dict(self=lambda grad, vec: grad.outer(conj(vec)),
              vec=lambda grad, self: mv_op(transposed(self), grad)),
 )  # fmt: skip
@@ -117,6 +137,7 @@ def dot_type(self: TensorType, tensor: TensorType) -> TensorType:
 dot_op = define(
     "dot", "self tensor -> result", infer=dot_type, numpy=lambda a, b: np.asarray(np.dot(a, b)),
     lower=Decompose(lambda self, tensor: (self * tensor).sum()),
+    samples=drawn(((4,), (4,), {})),
     vjp=dict(self=lambda grad, tensor: grad * conj(tensor),
              tensor=lambda grad, self: grad * conj(self)),
 )  # fmt: skip
@@ -162,6 +183,7 @@ unsafe_view = define(
     numpy=lambda x, *, size, squeezed=False: x.reshape(size),
     infer=lambda self, *, size, squeezed=False: TensorType(self.dtype, size),
     lower=Decompose(lambda self, *, size, squeezed=False: self.view(size)),
+    samples=drawn(((3, 4), {"size": (2, 6)})),
     vjp=dict(self=lambda grad, self_type: grad.reshape(self_type.shape)),
 )  # fmt: skip
 
@@ -194,7 +216,14 @@ def matmul(input: Any, other: Any) -> Any:
         return mm(input, other)
     if a >= 3 and b <= 2:
         return _fold_left(input, other)
-    return _batched(input, other)
+    if a == 1:  # b >= 3
+        product_ = _batched(input.unsqueeze(0), other)
+        return unsafe_view(product_, size=(*other.shape[:-2], other.shape[-1]))
+    if a == 2 and input.requires_grad:  # as torch: one product, whose gradient is one product
+        return _fold_left(other.mT, input.t()).mT.contiguous()
+    lead = broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
+    shape = (*lead, input.shape[-2], other.shape[-1])
+    return unsafe_view(_batched(input, other), size=shape)
 
 
 def _fold_left(input: Any, other: Any) -> Any:
@@ -207,10 +236,7 @@ def _fold_left(input: Any, other: Any) -> Any:
 
 
 def _batched(input: Any, other: Any) -> Any:
-    if input.ndim == 1:
-        return _batched(input.unsqueeze(0), other).squeeze(-2)
-    if other.ndim == 1:
-        return _batched(input, other.unsqueeze(1)).squeeze(-1)
+    """A batched product of matrices, with the batch broadcast and flattened."""
     if input.shape[-1] != other.shape[-2]:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: "
@@ -221,7 +247,7 @@ def _batched(input: Any, other: Any) -> Any:
     count = math.prod(lead)
     left = input.expand((*lead, *input.shape[-2:])).reshape((count, *input.shape[-2:]))
     right = other.expand((*lead, *other.shape[-2:])).reshape((count, *other.shape[-2:]))
-    return unsafe_view(bmm(left, right), size=(*lead, input.shape[-2], other.shape[-1]))
+    return bmm(left, right)
 
 
 # --- products with an addend ---------------------------------------------------------------------
@@ -237,11 +263,12 @@ def with_addend(multiply: Any) -> Any:
 
     def evaluate(addend: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         result = multiply(a, b)
+        beta, alpha = result.dtype.type(beta), result.dtype.type(alpha)
         if alpha != 1:
-            result = result * result.dtype.type(alpha)
+            result = result * alpha
         if beta == 0:
             return result
-        return result + (addend if beta == 1 else addend * result.dtype.type(beta))
+        return result + (addend if beta == 1 else addend * beta)
 
     return evaluate
 
@@ -271,14 +298,6 @@ def check_expands(addend: TensorType, shape: tuple[int, ...]) -> None:
             )
 
 
-def check_factors(dtype: Any, beta: Any, alpha: Any) -> None:
-    """Integers take integer factors only."""
-    for name, factor in (("beta", beta), ("alpha", alpha)):
-        if dtype.category < FLOAT and isinstance(factor, float):
-            raise RuntimeError(f"For integral input tensors, argument {name} must not be a "
-                               "floating point number.")  # fmt: skip
-
-
 def _addmm_type(self: TensorType, mat1: TensorType, mat2: TensorType, **_: Any) -> TensorType:
     result = mm_type(mat1, mat2)
     check_expands(self, result.shape)
@@ -291,6 +310,7 @@ def _addmm_type(self: TensorType, mat1: TensorType, mat2: TensorType, **_: Any) 
 addmm_op = define(
     "addmm", "self mat1 mat2 -> result", numpy=with_addend(np.matmul), infer=_addmm_type,
     lower=Decompose(expanded(mm_op)),
+    samples=drawn(((3, 2), (3, 4), (4, 2), {}), ((2,), (3, 4), (4, 2), {"beta": 2, "alpha": 0.5})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
              mat1=lambda grad, mat2, alpha: scale(mm_op(grad, transposed(mat2)), alpha),
              mat2=lambda grad, mat1, alpha: scale(mm_op(transposed(mat1), grad), alpha)),
@@ -300,9 +320,14 @@ addmm_op = define(
 @public("addmm", inplace=True)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addmm(input, mat1, mat2, *, beta=1, alpha=1): beta * input + alpha * (mat1 @ mat2)."""
-    check_factors(mat1.dtype, beta, alpha)
     _addmm_type(input.type_, mat1.type_, mat2.type_)
     return addmm_op(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def _is_dense(input: Any) -> bool:
+    """Is the memory in the usual order? Values in IR have no strides."""
+    array = getattr(input, "_array", None)
+    return array is None or bool(array.flags.c_contiguous)
 
 
 @public("linear", spaces="nn.functional", method=False)
@@ -313,8 +338,8 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         return product if bias is None else product + bias
     if bias is not None and input.ndim == 2:
         return addmm(bias, input, weight.t())
-    if bias is not None and input.ndim == 3 and bias.ndim == 1:
-        flat = input.reshape((-1, input.shape[-1]))
+    if bias is not None and bias.ndim == 1 and input.ndim and _is_dense(input):
+        flat = input.view((math.prod(input.shape[:-1]), input.shape[-1]))
         result = addmm(bias, flat, weight.t())
         return result.view((*input.shape[:-1], weight.shape[0]))
     product = matmul(input, weight.t())

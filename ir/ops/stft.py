@@ -14,7 +14,7 @@ from ..value import Value, public
 from .complexes import view_as_real_
 from .fft import BY_N, BY_ROOT_N, NONE, c2c_op, c2r_op, r2c_op
 from .nn_pad import constant_pad_op
-from .products import unsafe_view
+from .products import drawn, unsafe_view
 
 # --- frames --------------------------------------------------------------------------------------
 
@@ -42,6 +42,7 @@ def _overlap_add(x: np.ndarray, *, step: int, length: int) -> np.ndarray:
 
 frames_op = define(
     "frames", "self -> result", numpy=_frames, infer=_frames_infer, node="AsStridedBackward0",
+    samples=drawn(((2, 11), {"size": 4, "step": 3}), ((9,), {"size": 3, "step": 1})),
     vjp=dict(self=lambda grad, self_type, step: overlap_add_op(
         grad, step=step, length=self_type.shape[-1])),
 )  # fmt: skip
@@ -55,6 +56,7 @@ def _overlap_add_rule(grad: Any, self_type: TensorType, step: int) -> Any:
 
 overlap_add_op = define(
     "overlap_add", "self -> result", numpy=_overlap_add, node="UnfoldBackwardBackward0",
+    samples=drawn(((2, 3, 4), {"step": 3, "length": 11}), ((3, 4), {"step": 1, "length": 6})),
     infer=lambda self, *, step, length: TensorType(self.dtype, (*self.shape[:-2], length)),
     vjp=dict(self=_overlap_add_rule),
 )  # fmt: skip
@@ -160,7 +162,7 @@ def _check_envelope(x: np.ndarray) -> np.ndarray:
 
 envelope_check_op = define(
     "envelope_check", "self -> result", numpy=_check_envelope, infer=lambda self: self,
-    vjp=dict(self=lambda grad: grad),
+    samples=drawn(((3,), {})), vjp=dict(self=lambda grad: grad),
 )  # fmt: skip
 
 
