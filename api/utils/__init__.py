@@ -1,0 +1,11 @@
+"""`torch.utils`: data loading, checkpointing, hooks."""
+
+from importlib import import_module as _import_module
+
+_MODULES = ("checkpoint", "data", "hooks")
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,0 +1,184 @@
+"""`torch.utils.checkpoint`: values needed by backward are computed again instead of kept."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any
+
+from ..tracer.engine import backward
+from ..tracer.function import Function
+from ..tracer.hooks import saved_tensors_hooks
+from ..tracer.modes import enable_grad
+from ..tracer.random import get_rng_state, set_rng_state
+from ..tracer.tensor import Tensor
+
+
+@contextmanager
+def random_state(state: Tensor | None) -> Iterator[None]:
+    """Random numbers from `state` on within the block; the stream goes on untouched after it."""
+    if state is None:
+        yield
+        return
+    now = get_rng_state()
+    set_rng_state(state)
+    try:
+        yield
+    finally:
+        set_rng_state(now)
+
+
+class CheckpointError(RuntimeError):
+    """The function did not do the same again."""
+
+
+class _EnoughSaved(Exception):
+    """All values are there: the rest of the function need not run."""
+
+
+class Frame:
+    """One checkpointed call: how to run it again, and the values it saved."""
+
+    def __init__(self, function: Any, args: Any, kwargs: Any, state: Any, contexts: Any,
+                 early_stop: bool):  # fmt: skip
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.state, self.contexts, self.early_stop = state, contexts, early_stop
+        self.count = 0
+        self.values: dict[int, Any] = {}
+
+    def pack(self, tensor: Tensor) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def unpack(self, number: int) -> Any:
+        if number not in self.values:
+            self.recompute()
+        return self.values.pop(number)
+
+    def recompute(self) -> None:
+        self.values = {}
+        seen = 0
+
+        def keep(tensor: Tensor) -> None:
+            nonlocal seen
+            self.values[seen] = tensor.detach()
+            seen += 1
+            if seen == self.count and self.early_stop:
+                raise _EnoughSaved
+
+        hooks = saved_tensors_hooks(keep, _never)
+        with random_state(self.state), enable_grad(), hooks, self.contexts[1]:
+            with suppress(_EnoughSaved):
+                self.function(*self.args, **self.kwargs)
+        if seen != self.count:
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the "
+                "original forward and recomputation.\nNumber of tensors saved during forward: "
+                f"{self.count}\nNumber of tensors saved during recomputation: {seen}."
+            )
+
+
+def _never(packed: Any) -> Any:
+    raise AssertionError("the recomputed graph is never differentiated")
+
+
+class CheckpointFunction(Function):
+    """The reentrant form: one node, whose backward runs the function again."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Any, preserve: bool, *args: Any) -> Any:
+        if not any(isinstance(a, Tensor) and a.requires_grad for a in args):
+            warnings.warn("None of the inputs have requires_grad=True. Gradients will be None",
+                          stacklevel=4)  # fmt: skip
+        ctx.function = function
+        ctx.state = get_rng_state() if preserve else None
+        ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
+        ctx.places = [k for k, arg in enumerate(args) if isinstance(arg, Tensor)]
+        ctx.save_for_backward(*(args[k] for k in ctx.places))
+        return function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        inputs = list(ctx.others)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors):
+            inputs[place] = tensor.detach()
+            inputs[place].requires_grad = tensor.requires_grad
+        with random_state(ctx.state), enable_grad():
+            outputs = ctx.function(*inputs)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        pairs = [(out, grad) for out, grad in zip(outputs, grads)
+                 if isinstance(out, Tensor) and out.requires_grad]  # fmt: skip
+        if not pairs:
+            raise RuntimeError(
+                "none of output has requires_grad=True, this checkpoint() is not necessary"
+            )
+        backward([out for out, _ in pairs], [grad for _, grad in pairs])
+        return None, None, *(x.grad if isinstance(x, Tensor) else None for x in inputs)
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Contexts of the first run and of the recomputation: none."""
+    return nullcontext(), nullcontext()
+
+
+_EXPLICIT = (
+    "{}: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, "
+    "calling checkpoint without use_reentrant will raise an exception. use_reentrant=False "
+    "is recommended, but if you need to preserve the current default behavior, you can "
+    "pass use_reentrant=True. Refer to docs for more details on the differences between "
+    "the two variants."
+)
+
+
+def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
+               context_fn: Callable[[], Any] = noop_context_fn, determinism_check: str = "default",
+               debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:  # fmt: skip
+    """checkpoint(function, *args, use_reentrant): runs `function` again in backward."""
+    if use_reentrant is None:
+        warnings.warn(_EXPLICIT.format("torch.utils.checkpoint"), stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when "
+                             "use_reentrant=False.")  # fmt: skip
+        return CheckpointFunction.apply(function, preserve, *args)
+    contexts = context_fn()
+    state = get_rng_state() if preserve else None
+    frame = Frame(function, args, kwargs, state, contexts, early_stop)
+    with saved_tensors_hooks(frame.pack, frame.unpack), contexts[0]:
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any,
+                          use_reentrant: bool | None = None, **kwargs: Any) -> Any:  # fmt: skip
+    """Checkpoints a sequence of functions in `segments` pieces; the last one is kept."""
+    from ..nn.modules.container import Sequential
+
+    if use_reentrant is None:
+        warnings.warn(_EXPLICIT.format("torch.utils.checkpoint.checkpoint_sequential"),
+                      stacklevel=2)  # fmt: skip
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    functions = list(functions.children()) if isinstance(functions, Sequential) else functions
+
+    def run(start: int, stop: int) -> Callable[[Any], Any]:
+        def piece(value: Any) -> Any:
+            for function in functions[start:stop]:
+                value = function(value)
+            return value
+
+        return piece
+
+    size = len(functions) // segments
+    stop = 0
+    for start in range(0, size * (segments - 1), size):
+        stop = start + size
+        input = checkpoint(run(start, stop), input, use_reentrant=use_reentrant,
+                           preserve_rng_state=preserve)  # fmt: skip
+    return run(stop, len(functions))(input)

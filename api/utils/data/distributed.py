@@ -1,0 +1,5 @@
+"""DistributedSampler under torch's module name."""
+
+from .sampler import DistributedSampler
+
+__all__ = ["DistributedSampler"]
