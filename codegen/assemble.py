@@ -12,6 +12,7 @@ from ..ir.graph import WRITE, Graph, Node, Var
 from ..ir.program import (
     INPUT,
     OUTPUT,
+    STATUS,
     TEMPORARY,
     Buffer,
     HostCall,
@@ -26,12 +27,16 @@ from ..ir.program import (
 from ..ir.types import TensorType
 from .affine import natural, strides_of
 from .classify import HOST, MAP
-from .emit import Emitted, emit
+from .emit import STATUS_WORD, Argument, Emitted, emit
 from .kernel import LOAD, STORE, Kernel, Lowering, describe
 from .nest import arrange
 from .schedule import Cluster, Scheduler
 from .target import DEFAULT, Target
 from .templates_table import BUILDERS, Operand
+
+# What a kernel's status means, less one.
+ERRORS = ((IndexError, "index out of range in self"),
+          (RuntimeError, "index is out of bounds for a dimension of the tensor"))  # fmt: skip
 
 
 @dataclass
@@ -46,6 +51,7 @@ class Assembler:
     infos: list[KernelInfo] = field(default_factory=list)
     place: dict[Var, int] = field(default_factory=dict)
     kernels: dict[Cluster, Kernel] = field(default_factory=dict)
+    checks: bool = False
 
     def run(self) -> Program:
         self.plan = Scheduler(self.graph)
@@ -63,7 +69,7 @@ class Assembler:
         return Program(
             self.graph.name, tuple(i.var.type for i in self.graph.inputs), tuple(results),
             tuple(self.buffers), tuple(self.steps), tuple(self.modules.values()),
-            tuple(self.infos), written,
+            tuple(self.infos), written, ERRORS if self.checks else (),
         )  # fmt: skip
 
     def lower(self) -> None:
@@ -168,13 +174,20 @@ class Assembler:
 
     def launch(self, emitted: Emitted, info: KernelInfo, loads: list[Var], stores: list[Var],
                ) -> None:  # fmt: skip
-        words = tuple(Word(a.value, None if a.var is None else self.buffer_of(a.var))
-                      for a in emitted.arguments)  # fmt: skip
+        words = tuple(self.word(a) for a in emitted.arguments)
         reads = tuple(dict.fromkeys(self.buffer_of(v) for v in loads))
         writes = tuple(dict.fromkeys(self.buffer_of(v) for v in stores))
         self.infos.append(info)
         self.steps.append(Launch(emitted.name, words, emitted.chunks, reads, writes,
                                  len(self.infos) - 1))  # fmt: skip
+
+    def word(self, argument: Argument) -> Word:
+        if argument.var is None:
+            return Word(argument.value)
+        if argument.var is STATUS_WORD:
+            self.checks = True
+            return Word(0, STATUS)
+        return Word(argument.value, self.buffer_of(argument.var))
 
     def operand(self, var: Var) -> Operand:
         """How a template or host call finds a value: a strided part of a buffer."""

@@ -7,16 +7,19 @@ from typing import Any
 
 from ..ir.graph import Node
 from ..ir.op import Reduce, Scalar, Template, View
+from . import indirect
 from .scalar import REGISTER, LLVMReader
 
 MAP, FREE, VIEW, REDUCE, TEMPLATE, HOST = "map", "free", "view", "reduce", "template", "host"
+GATHER = "gather"
 
 TEMPLATES: dict[str, Any] = {}  # name -> function(node) that says whether it has a kernel
 
 
 def kind_of(node: Node) -> str:
     """MAP: a scalar expression of its operands; FREE: of nothing, so it is never stored for reuse;
-    VIEW: folded into indexing; REDUCE; TEMPLATE: a skeleton of its own; HOST: the rest."""
+    VIEW: folded into indexing; GATHER: with indices from memory; TEMPLATE: a skeleton of its own;
+    HOST: the rest."""
     lower = node.op.lower
     if isinstance(lower, View):
         return VIEW
@@ -28,6 +31,8 @@ def kind_of(node: Node) -> str:
         return FREE
     if isinstance(lower, Reduce) and node.attributes.get("keepdim", True):
         return reduction_kind(node)
+    if indirect.can(node):
+        return GATHER
     if isinstance(lower, Template) and lower.name in TEMPLATES and TEMPLATES[lower.name](node):
         return TEMPLATE
     return HOST

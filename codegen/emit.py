@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..ir.scalar import FLOATS
-from .kernel import APPLY, CONSTANT, COORDINATE, FOLD, LOAD, STORE, Instr
+from . import indirect
+from .kernel import APPLY, CHECK, CONSTANT, COORDINATE, FOLD, LOAD, STORE, Instr
 from .nest import Nest
 from .prelude import prelude
 from .reader import KernelReader
@@ -25,6 +25,7 @@ from .target import DEFAULT, Target
 BLOCK = 2048  # elements summed side by side before the partial sums are added up
 LITERAL = 8  # sizes and strides up to this are written into the text
 NAME = "KERNEL"
+STATUS_WORD = "status"  # as Argument.var: the address of the call's status word
 
 
 @dataclass
@@ -338,7 +339,24 @@ class Emission:
         if instr.kind in (APPLY, CONSTANT):
             operands = [None if o is None else known[o] for o in instr.operands]
             return self.s.evaluate(instr, operands)
+        if instr.kind == CHECK:
+            return self.checked(instr, known[instr.operands[0]])  # type: ignore[index]
         raise AssertionError(f"{instr.kind} out of place")
+
+    def checked(self, instr: Instr, raw: Scalar) -> Scalar:
+        """An index, from the end if negative; one out of range sets the status and becomes 0."""
+        s, m = self.s, self.s.m
+        status = self.parameter("status", "b", "ptr", Argument(0, STATUS_WORD))
+        if "nowhere" not in self.head:
+            self.head += "  %nowhere = alloca i64, align 8\n"
+        index = s.cast(raw, "int64").value
+        size = m.argument(self.number(instr.limit), "i64")
+        index = m.select(index < 0, index + size, index)
+        bad = m.compare("uge", index, size)
+        kind = 2 if indirect.BOUND.get(instr.node.op.name) else 1  # type: ignore[union-attr]
+        at = self.lineout(f"select i1 {bad.text}, ptr {status}, ptr %nowhere")
+        m.effect(f"store i64 {kind}, ptr {at}, align 8")
+        return Scalar(m.select(bad, 0, index), "int64")
 
     def scratch_name(self) -> str:
         self.count += 1
@@ -366,6 +384,15 @@ class Emission:
             at = self.lineout(f"getelementptr inbounds {memory}, ptr {at}, i64 {by}")
         return at
 
+    def times(self, index: str, stride: int) -> str:
+        """index * stride; a stride of the vectorised loop is written out, else LLVM would make
+        another copy of the loop for the case that it is 1."""
+        if stride == 1:
+            return index
+        literal = index == self.index.get(len(self.nest.loops) - 1) or index.startswith("%j")
+        by = str(stride) if literal else self.number(stride)
+        return self.lineout(f"mul nsw i64 {index}, {by}")
+
     def coordinate(self, i: int, known: dict[int, Scalar]) -> Scalar:
         expr = self.kernel.instrs[i].expr
         assert expr is not None
@@ -392,4 +419,4 @@ def emit(nest: Nest, buffer_of: Any, target: Target = DEFAULT) -> Emitted:
     return Emission(nest, buffer_of, target).emit()
 
 
-__all__ = ["FLOATS", "Argument", "Emission", "Emitted", "emit"]
+__all__ = ["Argument", "Emission", "Emitted", "emit"]

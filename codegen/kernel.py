@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.graph import Node, Var
+from . import indirect
 from .affine import Expr, Split, Unfoldable
-from .classify import FREE, MAP, REDUCE, cost
+from .classify import FREE, GATHER, MAP, REDUCE, cost
 from .schedule import Cluster, Scheduler
 
-LOAD, APPLY, COORDINATE, CONSTANT, FOLD, STORE = (
-    "load", "apply", "coordinate", "constant", "fold", "store")  # fmt: skip
+LOAD, APPLY, COORDINATE, CONSTANT, FOLD, STORE, CHECK = (
+    "load", "apply", "coordinate", "constant", "fold", "store", "check")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Instr:
     node: Node | None = None
     access: Access | None = None
     expr: Expr | None = None
+    limit: int = 0  # of an index that is checked
 
 
 @dataclass(eq=False)
@@ -80,6 +82,8 @@ class Lowering:
         self.kernel = Kernel(list(cluster.sizes), cluster.inner or frozenset())
         self.known: dict[tuple[Var, Expr], int] = {}
         self.loads: set[Var] = set()
+        self.checked: dict[Any, int] = {}
+        self.index_of: dict[Any, int] = {}
 
     def run(self) -> Kernel | None:
         """The kernel, or None if nobody needs anything of the cluster."""
@@ -138,7 +142,23 @@ class Lowering:
             operand = self.value(node.inputs[0], self.cluster.spaces[node])  # type: ignore
             loops = self.loops_of(operand) - self.kernel.inner
             return self.add(Instr(FOLD, var.dtype.name, loops, (operand,), node))
+        if kind == GATHER:
+            return self.gather(node, e)
         return self.apply(node, e)
+
+    def gather(self, node: Node, e: Expr) -> int:
+        """An element found through indices, which are checked on the way."""
+        (source, at), *indices = indirect.reads(node, e, self.kernel.sizes)
+        for k, (index, where) in enumerate(indices):
+            key = index, where, indirect.bound(node, k)
+            if key not in self.checked:
+                raw = self.value(index, where)
+                instr = Instr(
+                    CHECK, "int64", self.kernel.instrs[raw].loops, (raw,), node, limit=key[2]
+                )
+                self.checked[key] = self.add(instr)
+            self.index_of[index, where] = self.checked[key]
+        return self.value(source, at)
 
     def apply(self, node: Node, e: Expr) -> int:
         operands = tuple(None if v is None else self.value(v, e) for v in node.inputs)
@@ -155,7 +175,7 @@ class Lowering:
 
     def indices(self, e: Expr) -> tuple[int, ...]:
         """Instructions of the run-time indices of a position."""
-        return tuple(self.value(var, at) for _, (var, at) in e.dynamic)
+        return tuple(self.index_of[key] for _, key in e.dynamic)
 
     def access(self, var: Var, e: Expr) -> tuple[Access, tuple[int, ...]]:
         indices = self.indices(e)
@@ -199,12 +219,12 @@ class Lowering:
             small = var.type.numel * 16 <= self.kernel.points
             return 0, set() if small or (var, e) in self.known else {var}
         home = self.plan.home[var]
-        if self.plan.kinds[node] != MAP or not depth or cost(node) > 2:
+        if self.plan.kinds[node] not in (MAP, GATHER) or not depth or cost(node) > 2:
             # a leaf that must be stored in place of `var`
             return (0, {var}) if home.position < self.cluster.position and depth < 3 else None
         total, loads = cost(node), set()
-        for operand in node.present():
-            part = self.price(operand, e, depth - 1)
+        for operand, at in self.plan.reads(node, e, self.kernel.sizes):
+            part = self.price(operand, at, depth - 1)
             if part is None:
                 return None
             total, loads = total + part[0], loads | part[1]

@@ -66,7 +66,7 @@ def _order(kernel: Kernel, outer: list[int], inner: list[int]) -> tuple[str, lis
     """The form, and the loops with the one to vectorise last."""
     score = dict.fromkeys([*outer, *inner], 0.0)
     for instr in kernel.instrs:
-        if instr.access is None:
+        if instr.access is None or (inner and not instr.loops & kernel.inner):
             continue
         for d in score:
             if abs(instr.access.strides[d]) == 1:

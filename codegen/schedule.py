@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 from ..ir.graph import Graph, Node, Output, Var
 from ..ir.op import TABLE
+from . import indirect
 from .affine import (
     Expr,
     Split,
@@ -34,7 +35,7 @@ from .affine import (
     through,
 )
 from .affine import split as split_expr
-from .classify import FREE, HOST, MAP, REDUCE, TEMPLATE, VIEW, cost, kind_of
+from .classify import FREE, GATHER, HOST, MAP, REDUCE, TEMPLATE, VIEW, cost, kind_of
 
 MAX_WEIGHT = 400  # of a kernel's body: LLVM's time grows faster than linearly
 MAX_ROW = 1 << 16  # elements of a row that is read in several passes
@@ -297,8 +298,8 @@ class Scheduler:
     def read(self, node: Node, cluster: Cluster, e: Expr) -> tuple[int, list[Var]] | None:
         """The stage of the operands and those from outside; None if some are out of reach."""
         stage, outside = 0, []
-        for var in node.present():
-            base, at = self.source(var, e, cluster.sizes)
+        for var, where in self.reads(node, e, cluster.sizes):
+            base, at = self.source(var, where, cluster.sizes)
             if base in cluster.maps:
                 if cluster.maps[base] != at:
                     return None
@@ -308,6 +309,12 @@ class Scheduler:
                     return None
                 outside.append(base)
         return stage, outside
+
+    def reads(self, node: Node, e: Expr, sizes: list[int]) -> list[tuple[Var, Expr]]:
+        """What a node reads, and where, for a point of its space."""
+        if self.kinds[node] == GATHER:
+            return indirect.reads(node, e, sizes)
+        return [(v, e) for v in node.present()]
 
     def reduced_loops(self, node: Node, cluster: Cluster, e: Expr) -> frozenset[int] | None:
         """The loops that run over the reduced dimensions, if they run over nothing else."""

@@ -134,6 +134,8 @@ class Runnable:
         writes = sum(k in program.written for k in range(len(self.inputs)))
         self.checked = writes * len(self.inputs) <= MANY_PAIRS
         self.fresh = self.entry()
+        if program.errors and self.fresh is not self.through_python:
+            self.fresh = self.with_errors(self.fresh)
         self.call = self.with_writes() if program.written else self.fresh
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -181,6 +183,15 @@ class Runnable:
             arena=self.arena, arena_size=self.plan.total, slow=self.slow,
             keep=[self.code, self.steps[0], self],
         )  # fmt: skip
+
+    def with_errors(self, call: Any) -> Any:
+        def checked(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+            made = call(*arrays)
+            if type(made) is int:
+                self.check(made)
+            return made
+
+        return checked
 
     def with_writes(self) -> Any:
         fresh, targets = self.fresh, [r.target for r in self.program.results]
