@@ -361,8 +361,6 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
 @property
 def T(self: Any) -> Any:  # noqa: N802
     """The tensor with its dimensions reversed."""
-    if self.ndim == 2:
-        return self.t()
     return self.permute(tuple(range(self.ndim))[::-1])
 
 

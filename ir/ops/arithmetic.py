@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Scalar, define
-from ..types import FLOAT, DType, TensorType, bfloat16
+from ..types import FLOAT, DType, TensorType, bfloat16, complex128, float64
 from ..value import Value, public
 from .kinds import no_derivative, operands, pointwise, refuse, require_value
 
@@ -228,7 +228,8 @@ def _cast(x: np.ndarray, *, dtype: DType) -> np.ndarray:
 
 
 cast = define(
-    "cast", "self -> result",
+    "cast", "self -> result", samples=lambda rng: [((rng.standard_normal((2, 3)),), {
+        "dtype": dtype}) for dtype in (float64, complex128)],
     numpy=_cast, infer=lambda self, *, dtype: TensorType(dtype, self.shape),
     lower=Scalar(lambda s, x, *, dtype: s.cast(x, dtype.name)), kind="pointwise",
     node="ToCopyBackward0",
@@ -236,7 +237,8 @@ cast = define(
 )  # fmt: skip
 clone = define(
     "clone", "self -> result",
-    numpy=lambda x: x.copy(order="K"), infer=lambda self: self,
+    # repeated elements have no order of their own to keep
+    numpy=lambda x: x.copy(order="C" if 0 in x.strides else "K"), infer=lambda self: self,
     lower=Scalar(lambda s, x: x), kind="pointwise", moves_data=True,
     vjp=dict(self=lambda grad: grad),
 )  # fmt: skip

@@ -92,8 +92,17 @@ def shape_of(values: Any) -> tuple[int, ...]:
 
 
 @public("new_full", spaces="")
-def new_full(input: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Any:  # fmt: skip
+def new_full(
+    input: Any,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Any:
     """new_full(size, fill_value): of this tensor's dtype."""
     result = full(size=shape_of((size,)), fill_value=fill_value, dtype=dtype or input.dtype)
     return result.requires_grad_() if requires_grad else result

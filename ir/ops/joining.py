@@ -1,4 +1,4 @@
-"""Joining and rearranging: cat, stack, flip, roll, repeat."""
+"""Joining and rearranging: cat, stack, flip, roll, rot90, repeat, repeat_interleave."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, Template, define
-from ..types import TensorType, normalize_dim, result_type
+from ..op import Decompose, Template, define, sum_to_shape
+from ..types import INTEGER, TensorType, normalize_dim, result_type, type_word
 from ..value import Value, public
+from .kinds import accumulate_type
 from .slices import select_op, slice_op
 from .views import as_int, sizes, unsqueeze_op
 
@@ -123,7 +124,7 @@ def flip(input: Any, *dims: Any, **named: Any) -> Any:
 
 roll_op = define(
     "roll", "self -> result", moves_data=True, infer=lambda self, **_: self,
-    numpy=lambda x, *, shifts, dims: np.roll(x, shifts, dims),
+    numpy=lambda x, *, shifts, dims: np.roll(x, shifts, dims) if dims else np.roll(x, shifts[0]),
     vjp=dict(self=lambda grad, shifts, dims: roll_op(
         grad, shifts=tuple(-n for n in shifts), dims=dims)),
 )  # fmt: skip
@@ -132,11 +133,13 @@ roll_op = define(
 @public("roll")
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """roll(input, shifts, dims=None): without dims the tensor is rolled flat."""
-    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    shifts = (as_int(shifts),) if hasattr(shifts, "__index__") else tuple(shifts)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
     if dims is None or dims == ():
         if len(shifts) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:0")
-        return roll_op(input.flatten(), shifts=shifts, dims=(0,)).reshape(tuple(input.shape))
+        return roll_op(input, shifts=shifts, dims=())
     dims = (dims,) if isinstance(dims, int) else tuple(dims)
     if len(dims) != len(shifts):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, "
@@ -181,4 +184,122 @@ def repeat(input: Any, *repeats: Any, **named: Any) -> Any:
     return repeat_op(input, repeats=wanted)
 
 
-__all__ = ["as_int"]
+# --- turning and repeating -----------------------------------------------------------------------
+
+
+def _rot90_expand(self: Any, *, k: int, dims: tuple[int, int]) -> Any:
+    if k % 4 == 2:
+        return flip_op(self, dims=dims)
+    if k % 4 == 1:
+        return flip_op(self, dims=(dims[1],)).transpose(*dims)
+    return flip_op(self, dims=(dims[0],)).transpose(*dims) if k % 4 else self
+
+
+rot90_op = define(
+    "rot90", "self -> result", moves_data=True,
+    numpy=lambda x, *, k, dims: np.array(np.rot90(x, k, dims), order="C"),
+    infer=lambda self, *, k, dims: TensorType(
+        self.dtype, self.shape if k % 2 == 0 else tuple(
+            self.shape[{dims[0]: dims[1], dims[1]: dims[0]}.get(d, d)] for d in range(self.ndim))),
+    lower=Decompose(_rot90_expand),
+    samples=lambda rng: [((rng.standard_normal((2, 3)),), {"k": k, "dims": (0, 1)})
+                         for k in range(4)],
+    vjp=dict(self=lambda grad, k, dims: rot90_op(grad, k=-k, dims=dims)),
+)  # fmt: skip
+
+
+@public("rot90")
+def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+    """rot90(input, k=1, dims=(0, 1)): turned by 90 degrees k times, from dims[0] to dims[1]."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if input.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
+    first, second = (normalize_dim(d, input.ndim) for d in dims)
+    if first == second:
+        raise RuntimeError("expected rotation dims to be different, but got dim0 = "
+                           f"{dims[0]} and dim1 = {dims[1]}")  # fmt: skip
+    return rot90_op(input, k=int(k), dims=(first, second))
+
+
+@public("fliplr")
+def fliplr(input: Any) -> Any:
+    """fliplr(input): reversed along the second dimension."""
+    if input.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(input, 1)
+
+
+@public("flipud")
+def flipud(input: Any) -> Any:
+    """flipud(input): reversed along the first dimension."""
+    if input.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(input, 0)
+
+
+@public("tile")
+def tile(input: Any, *dims: Any, **named: Any) -> Any:
+    """tile(input, dims): as repeat, where missing dims count as 1."""
+    wanted = sizes((named["dims"],) if "dims" in named else dims)
+    return repeat(input, (1,) * (input.ndim - len(wanted)) + wanted)
+
+
+repeat_index = define(
+    "repeat_index", "repeats -> result",
+    numpy=lambda repeats: np.repeat(np.arange(len(repeats)), repeats),
+    samples=lambda rng: [((np.array([2, 0, 1]),), {})],
+)  # fmt: skip
+
+
+def _counts_as_index(repeats: Any) -> Any:
+    """How often to take each element, as the indices to take."""
+    if repeats.dtype.category != INTEGER:
+        raise NotImplementedError("\"repeat_interleave_cpu\" not implemented for "
+                                  f"'{type_word(repeats.dtype)}'")  # fmt: skip
+    array = getattr(repeats, "_array", None)
+    if array is not None and array.size and int(array.min()) < 0:
+        raise RuntimeError("repeats can not be negative")
+    return repeat_index(repeats)
+
+
+@public("repeat_interleave")
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None
+) -> Any:
+    """repeat_interleave(input, repeats, dim=None): each element so many times in a row."""
+    if repeats is None:
+        return _counts_as_index(input)
+    if dim is None:
+        input, dim = input.flatten(), 0
+    if not input.ndim:
+        input = input.reshape((1,))
+    dim = normalize_dim(dim, input.ndim)
+    size = input.shape[dim]
+    if isinstance(repeats, Value):
+        if repeats.numel() == 1:
+            repeats = repeats.reshape((1,)).expand((size,))
+        elif repeats.ndim != 1 or repeats.shape[0] != size:
+            raise RuntimeError("repeats must have the same size as input along dim, but got "
+                               f"repeats.size(0) = {repeats.shape[0]} and input.size({dim}) = "
+                               f"{size}")  # fmt: skip
+        return input.index_select(dim, _counts_as_index(repeats))
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    shape = tuple(input.shape)
+    spread = input.unsqueeze(dim + 1).expand((*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+    return spread.clone().view((*shape[:dim], size * repeats, *shape[dim + 1 :]))
+
+
+@public("sum_to_size", spaces="")
+def sum_to_size(input: Any, *size: Any, **named: Any) -> Any:
+    """sum_to_size(*size): summed to a shape that broadcasts to this one."""
+    wanted = sizes((named["size"],) if "size" in named else size)
+    have = tuple(input.shape)
+    lead = len(have) - len(wanted)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, have[lead:])):
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(have)}}}.")
+    if wanted == have:
+        return input
+    wide = accumulate_type(input.dtype)
+    return sum_to_shape(input if input.dtype is wide else input.to(wide), wanted)

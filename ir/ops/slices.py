@@ -85,9 +85,8 @@ def select(input: Any, dim: int, index: Any) -> Any:
     return select_op(input, dim=dim, index=index % size)
 
 
-@public("narrow")
-def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
-    """narrow(input, dim, start, length)."""
+def narrow_bounds(input: Any, dim: int, start: Any, length: Any) -> tuple[int, int, int]:
+    """The arguments of narrow, checked and counted from the front."""
     if not input.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     dim, start, length = normalize_dim(dim, input.ndim), as_int(start), as_int(length)
@@ -100,12 +99,24 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     start = start + size if start < 0 else start
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return dim, start, length
+
+
+@public("narrow")
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    """narrow(input, dim, start, length)."""
+    dim, start, length = narrow_bounds(input, dim, start, length)
     return slice_op(input, dim=dim, start=start, stop=start + length, step=1)
 
 
-def _diagonal_place(shape: Any, offset: int, dim1: int, dim2: int) -> Any:
+def diagonal_count(shape: Any, offset: int, dim1: int, dim2: int) -> int:
+    """How many elements a diagonal has."""
     rows, columns = shape[dim1], shape[dim2]
-    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    return max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+
+
+def _diagonal_place(shape: Any, offset: int, dim1: int, dim2: int) -> Any:
+    count = diagonal_count(shape, offset, dim1, dim2)
     first = np.arange(count) + max(0, -offset)
     second = np.arange(count) + max(0, offset)
     return first, second
@@ -151,3 +162,69 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return diagonal_op(input, offset=offset, dim1=first, dim2=second)
+
+
+# --- the functional writes -----------------------------------------------------------------------
+
+
+def _check_part(name: str, src: Any, wanted: Any) -> None:
+    if tuple(src.shape) != tuple(wanted):
+        raise RuntimeError(
+            f"{name}(): expected src to have a size equal to the slice of self. "
+            f"src size = {list(src.shape)}, slice size = {list(wanted)}"
+        )
+
+
+@public("select_scatter")
+def select_scatter_(input: Any, src: Any, dim: int, index: int) -> Any:
+    """select_scatter(input, src, dim, index): input with src at input.select(dim, index)."""
+    dim, size = normalize_dim(dim, input.ndim), input.shape[normalize_dim(dim, input.ndim)]
+    if not -size <= index < size:
+        raise IndexError(f"select(): index {index} out of range for tensor of size "
+                         f"{list(input.shape)} at dimension {dim}")  # fmt: skip
+    _check_part("select_scatter", src, [n for k, n in enumerate(input.shape) if k != dim])
+    return select_scatter(input, src, dim=dim, index=index % size)
+
+
+@public("slice_scatter")
+def slice_scatter_(
+    input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Any:
+    """slice_scatter(input, src, dim=0, start=None, end=None, step=1)."""
+    dim = normalize_dim(dim, input.ndim)
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    start, stop, step = slice(start, end, step).indices(input.shape[dim])
+    attrs = dict(dim=dim, start=start, stop=max(start, stop), step=step)
+    _check_part("slice_scatter", src, _slice_infer(input.type_, **attrs).shape)
+    return slice_scatter(input, src, **attrs)
+
+
+@public("diagonal_scatter")
+def diagonal_scatter_(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """diagonal_scatter(input, src, offset=0, dim1=0, dim2=1)."""
+    attrs = dict(offset=offset, dim1=normalize_dim(dim1, input.ndim),
+                 dim2=normalize_dim(dim2, input.ndim))  # fmt: skip
+    _check_part("diagonal_scatter", src, diagonal_op.infer(input.type_, **attrs).shape)
+    return diagonal_scatter(input, src, **attrs)
+
+
+narrow_copy_op = define(
+    "narrow_copy", "self -> result", moves_data=True,
+    numpy=lambda x, *, dim, start, length: x[at(dim, slice(start, start + length))].copy(),
+    infer=lambda self, *, dim, start, length: TensorType(
+        self.dtype, (*self.shape[:dim], length, *self.shape[dim + 1 :])),
+    lower=Decompose(lambda self, *, dim, start, length: slice_op(
+        self, dim=dim, start=start, stop=start + length, step=1)),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": 1, "start": 1, "length": 2})],
+    vjp=dict(self=lambda grad, self_type, dim, start, length: slice_scatter(
+        zeros(TensorType(grad.dtype, self_type.shape)), grad, dim=dim, start=start,
+        stop=start + length, step=1)),
+)  # fmt: skip
+
+
+@public("narrow_copy")
+def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
+    """narrow_copy(input, dim, start, length): as narrow, never a view."""
+    dim, start, length = narrow_bounds(input, dim, start, length)
+    return narrow_copy_op(input, dim=dim, start=start, length=length)

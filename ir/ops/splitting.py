@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from ..op import Decompose, define
 from ..types import TensorType, normalize_dim
-from ..value import public
+from ..value import Value, public
 from .slices import at, select_op, select_scatter, slice_op, slice_scatter
-from .views import zeros
+from .views import as_int, zeros
 
 
 def _stack_grads(grads: tuple[Any, ...], types: Any, dim: int) -> Any:
@@ -36,35 +37,70 @@ def define_unbind() -> Any:
     )  # fmt: skip
 
 
-def _pieces(x: np.ndarray, *, sizes: tuple[int, ...], dim: int) -> tuple[np.ndarray, ...]:
-    stops = np.cumsum(sizes)
-    return tuple(x[at(dim, slice(int(e - n), int(e)))] for n, e in zip(sizes, stops))
-
-
 def _join_grads(grads: tuple[Any, ...], types: Any, dim: int) -> Any:
     from .joining import cat
 
     return cat(*[zeros(t) if g is None else g for g, t in zip(grads, types)], dim=dim)
 
 
-def define_split() -> Any:
+def equal_sizes(size: int, split_size: int) -> tuple[int, ...]:
+    """The sizes of pieces of `split_size`, the last one smaller where it must be."""
+    if not split_size:
+        return (0,)
+    count = max(1, -(-size // split_size))
+    return tuple(min(split_size, size - k * split_size) for k in range(count))
+
+
+def bounds(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Where each piece begins and ends."""
+    stops = list(itertools.accumulate(sizes))
+    return [(stop - size, stop) for size, stop in zip(sizes, stops)]
+
+
+def _split_op(name: str, attribute: str, sizes_of: Any, copies: bool = False) -> Any:
+    """split by one size or by several; the unsafe forms are copies, not views."""
+
+    def places(shape: Any, attrs: dict[str, Any]) -> list[tuple[int, int]]:
+        return bounds(sizes_of(shape[attrs["dim"]], attrs[attribute]))
+
+    def pieces(x: np.ndarray, **attrs: Any) -> tuple[np.ndarray, ...]:
+        parts = [x[at(attrs["dim"], slice(*b))] for b in places(x.shape, attrs)]
+        return tuple(p.copy() for p in parts) if copies else tuple(parts)
+
+    def infer(self: TensorType, **attrs: Any) -> tuple[TensorType, ...]:
+        dim, shape = attrs["dim"], self.shape
+        return tuple(TensorType(self.dtype, (*shape[:dim], stop - start, *shape[dim + 1 :]))
+                     for start, stop in places(shape, attrs))  # fmt: skip
+
+    def put(base: Any, patch: Any, *, position: int, **attrs: Any) -> Any:
+        start, stop = places(base.shape, attrs)[position]
+        return slice_scatter(base, patch, dim=attrs["dim"], start=start, stop=stop, step=1)
+
+    def expand(self: Any, **attrs: Any) -> tuple[Any, ...]:
+        return tuple(slice_op(self, dim=attrs["dim"], start=start, stop=stop, step=1)
+                     for start, stop in places(self.shape, attrs))  # fmt: skip
+
+    numpy = {  # an op's attributes are the keywords of its evaluation
+        "split_size": lambda x, *, split_size, dim: pieces(x, split_size=split_size, dim=dim),
+        "split_sizes": lambda x, *, split_sizes, dim: pieces(x, split_sizes=split_sizes, dim=dim),
+    }[attribute]
+    facts: dict[str, Any] = {} if copies else {"is_view": True, "multi_view": True, "put": put}
+    sample = {"split_size": 2, "split_sizes": (1, 3)}[attribute]
     return define(
-        "split", "self -> *results", is_view=True, multi_view=True, moves_data=True, kind="view",
-        numpy=_pieces,
-        infer=lambda self, *, sizes, dim: tuple(
-            TensorType(self.dtype, (*self.shape[:dim], n, *self.shape[dim + 1 :])) for n in sizes),
-        put=lambda base, patch, *, position, sizes, dim: slice_scatter(
-            base, patch, dim=dim, start=sum(sizes[:position]), stop=sum(sizes[: position + 1]),
-            step=1),
-        lower=Decompose(lambda self, *, sizes, dim: tuple(
-            slice_op(self, dim=dim, start=sum(sizes[:k]), stop=sum(sizes[: k + 1]), step=1)
-            for k in range(len(sizes)))),
+        name, "self -> *results", moves_data=True, kind="view", numpy=numpy, infer=infer,
+        lower=Decompose(expand),
+        samples=lambda rng: [((rng.standard_normal((3, 4)),), {attribute: sample, "dim": 1})],
         vjp=dict(self=lambda grads, results_type, dim: _join_grads(grads, results_type, dim)),
+        **facts,
     )  # fmt: skip
 
 
 unbind_op = define_unbind()
-split_op = define_split()
+split_op = _split_op("split", "split_size", equal_sizes)
+split_sizes_op = _split_op("split_with_sizes", "split_sizes", lambda size, sizes: sizes)
+unsafe_split_op = _split_op("unsafe_split", "split_size", equal_sizes, copies=True)
+unsafe_sizes_op = _split_op("unsafe_split_with_sizes", "split_sizes", lambda size, sizes: sizes,
+                            copies=True)  # fmt: skip
 
 
 @public("unbind")
@@ -75,39 +111,131 @@ def unbind(input: Any, dim: int = 0) -> Any:
     return unbind_op(input, dim=normalize_dim(dim, input.ndim))
 
 
-@public("split")
-def split(input: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
-    """split(input, split_size_or_sections, dim=0)."""
+def _check_size(input: Any, split_size: int, dim: int) -> int:
+    if not input.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if split_size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size="
+                           f"{split_size}")  # fmt: skip
     dim = normalize_dim(dim, input.ndim)
     size = input.shape[dim]
-    parts = split_size_or_sections
-    if isinstance(parts, int):
-        if parts < 0:
-            raise RuntimeError(f"split expects split_size be non-negative, but got "
-                               f"split_size={parts}")  # fmt: skip
-        if parts == 0 and size:
-            raise RuntimeError("split expects split_size > 0 for a non-empty dimension")
-        count = max(1, -(-size // parts)) if parts else 1
-        parts = [min(parts, size - k * parts) for k in range(count)] if parts else [0]
-    parts = tuple(int(n) for n in parts)
-    if sum(parts) != size or any(n < 0 for n in parts):
+    if split_size == 0 and size:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension "
+                           f"size of {size}")  # fmt: skip
+    return dim
+
+
+def _check_sizes(input: Any, split_sizes: Any, dim: int) -> tuple[tuple[int, ...], int]:
+    if not input.ndim:
+        raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
+    dim = normalize_dim(dim, input.ndim)
+    sizes = tuple(as_int(n) for n in split_sizes)
+    if sum(sizes) != input.shape[dim] or any(n < 0 for n in sizes):
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size "
-            f"at dimension {dim}), but got split_sizes={list(parts)}"
+            f"split_with_sizes expects split_sizes to sum exactly to {input.shape[dim]} (input "
+            f"tensor's size at dimension {dim}), but got split_sizes={list(sizes)}"
         )
-    return split_op(input, sizes=parts, dim=dim)
+    return sizes, dim
+
+
+@public("split")
+def split(input: Any, split_size_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:
+    """split(input, split_size_or_sections, dim=0)."""
+    parts = named.get("split_size", split_size_or_sections)
+    if isinstance(parts, list | tuple):
+        return split_with_sizes(input, parts, dim)
+    parts = as_int(parts)
+    return split_op(input, split_size=parts, dim=_check_size(input, parts, dim))
 
 
 @public("split_with_sizes")
 def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     """split_with_sizes(input, split_sizes, dim=0)."""
-    return split(input, list(split_sizes), dim)
+    sizes, dim = _check_sizes(input, split_sizes, dim)
+    return split_sizes_op(input, split_sizes=sizes, dim=dim)
+
+
+@public("unsafe_split")
+def unsafe_split(input: Any, split_size: int, dim: int = 0) -> Any:
+    """unsafe_split(input, split_size, dim=0): pieces that are not views."""
+    return unsafe_split_op(input, split_size=split_size, dim=_check_size(input, split_size, dim))
+
+
+@public("unsafe_split_with_sizes")
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
+    """unsafe_split_with_sizes(input, split_sizes, dim=0): pieces that are not views."""
+    sizes, dim = _check_sizes(input, split_sizes, dim)
+    return unsafe_sizes_op(input, split_sizes=sizes, dim=dim)
+
+
+def _chunk_size(input: Any, chunks: int, dim: int) -> int:
+    if not input.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    return -(-input.shape[normalize_dim(dim, input.ndim)] // chunks)
 
 
 @public("chunk")
 def chunk(input: Any, chunks: int, dim: int = 0) -> Any:
     """chunk(input, chunks, dim=0): about equal pieces."""
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    size = input.shape[normalize_dim(dim, input.ndim)]
-    return split(input, max(1, -(-size // chunks)), dim)
+    size = _chunk_size(input, chunks, dim)
+    return split(input, size, dim) if size else split_with_sizes(input, [0] * chunks, dim)
+
+
+@public("unsafe_chunk")
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> Any:
+    """unsafe_chunk(input, chunks, dim=0): about equal pieces that are not views."""
+    size = _chunk_size(input, chunks, dim)
+    return unsafe_split(input, size, dim) if size else (
+        unsafe_split_with_sizes(input, [0] * chunks, dim))  # fmt: skip
+
+
+# --- numpy's way to split ------------------------------------------------------------------------
+
+
+@public("tensor_split")
+def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:
+    """tensor_split(input, indices_or_sections, dim=0): at indices, or into so many sections."""
+    where = next(iter(named.values()), indices_or_sections)
+    if not input.ndim:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a "
+                           "tensor with 0 dims")  # fmt: skip
+    dim = normalize_dim(dim, input.ndim)
+    size = input.shape[dim]
+    if isinstance(where, Value):
+        where = where.tolist()
+    if not isinstance(where, list | tuple):
+        if where <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        least, extra = divmod(size, as_int(where))
+        pieces = bounds((least + 1,) * extra + (least,) * (where - extra))
+    else:
+        marks = [slice(None, as_int(k)).indices(size)[1] for k in where]
+        pieces = list(zip([0, *marks], [*marks, size]))
+    return tuple(slice_op(input, dim=dim, start=start, stop=max(start, stop), step=1)
+                 for start, stop in pieces)  # fmt: skip
+
+
+def _axis_split(name: str, least: int, axis: int) -> Any:
+    def function(input: Any, indices_or_sections: Any = None, **named: Any) -> Any:
+        where = next(iter(named.values()), indices_or_sections)
+        if input.ndim < least:
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, "
+                               f"but got a tensor with {input.ndim} dimensions!")  # fmt: skip
+        dim = 0 if input.ndim == 1 else axis
+        if isinstance(where, int) and (where <= 0 or input.shape[dim] % where):
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {dim}, but the size of the "
+                f"dimension {input.shape[dim]} is not divisible by the split_size {where}!"
+            )
+        return tensor_split(input, where, dim)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name}(input, indices_or_sections): tensor_split along a fixed dimension."
+    return public(name)(function)
+
+
+hsplit = _axis_split("hsplit", 1, 1)
+vsplit = _axis_split("vsplit", 2, 0)
+dsplit = _axis_split("dsplit", 3, 2)

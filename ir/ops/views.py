@@ -187,8 +187,10 @@ permute_op = view(
     vjp=dict(self=lambda grad, dims: permute_op(grad, dims=inverse(dims))),
 )  # fmt: skip
 transpose_op = view(
-    "transpose", "self -> result", numpy=lambda x, *, dim0, dim1: x.swapaxes(dim0, dim1),
-    infer=infer_like(lambda x, dim0, dim1: x.swapaxes(dim0, dim1)),
+    "transpose", "self -> result",
+    numpy=lambda x, *, dim0, dim1: x.swapaxes(dim0, dim1) if x.ndim else x[...],
+    infer=lambda self, *, dim0, dim1: TensorType(self.dtype, tuple(
+        self.shape[d] for d in swapped(self.ndim, dim0, dim1))),
     put=lambda base, patch, *, dim0, dim1: transpose_op(patch, dim0=dim0, dim1=dim1),
     lower=Decompose(lambda self, *, dim0, dim1: permute_op(self, dims=swapped(
         self.ndim, dim0, dim1))),
@@ -205,7 +207,8 @@ t_op = view(
 
 def swapped(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
     order = list(range(ndim))
-    order[dim0], order[dim1] = dim1, dim0
+    if ndim:
+        order[dim0], order[dim1] = dim1, dim0
     return tuple(order)
 
 
@@ -277,11 +280,12 @@ def _squeezed(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, ...]:
 
 squeeze_op = view(
     "squeeze", "self -> result",
-    numpy=lambda x, *, dim, whole=False: x.reshape(_squeezed(x.shape, dim), copy=False),
-    infer=lambda self, *, dim, whole=False: TensorType(self.dtype, _squeezed(self.shape, dim)),
-    node=lambda attrs: "SqueezeBackward0" if attrs.get("whole") else "SqueezeBackward1",
-    put=lambda base, patch, *, dim, whole=False: view_op(patch, size=tuple(base.shape)),
-    lower=Decompose(lambda self, *, dim, whole=False: view_op(
+    numpy=lambda x, *, dim, form=1: x.reshape(_squeezed(x.shape, dim), copy=False),
+    infer=lambda self, *, dim, form=1: TensorType(self.dtype, _squeezed(self.shape, dim)),
+    # torch numbers its forms: 0 for all dimensions, 1 for one, 2 for a tuple
+    node=lambda attrs: f"SqueezeBackward{attrs.get('form', 1)}",
+    put=lambda base, patch, *, dim, form=1: view_op(patch, size=tuple(base.shape)),
+    lower=Decompose(lambda self, *, dim, form=1: view_op(
         self, size=_squeezed(tuple(self.shape), dim))),
     vjp=dict(self=lambda grad, self_type: grad.reshape(self_type.shape)),
 )  # fmt: skip
@@ -297,17 +301,27 @@ def unsqueeze(input: Any, dim: int) -> Any:
 def squeeze(input: Any, dim: Any = None) -> Any:
     """squeeze(input, dim=None): drops dimensions of size 1."""
     if dim is None:
-        return squeeze_op(input, dim=tuple(range(input.ndim)), whole=True)
+        return squeeze_op(input, dim=tuple(range(input.ndim)), form=0)
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     wrapped = tuple(normalize_dim(d, input.ndim) for d in dims)
-    return squeeze_op(input, dim=wrapped if input.ndim else ())
+    return squeeze_op(input, dim=wrapped if input.ndim else (),
+                      form=1 if isinstance(dim, int) else 2)  # fmt: skip
 
 
 # --- broadcasting --------------------------------------------------------------------------------
 
+
+def _expand(x: np.ndarray, *, size: tuple[int, ...]) -> np.ndarray:
+    result = np.broadcast_to(x, size)
+    if x.flags.writeable:  # writing is refused by the strides, where it must be
+        result.flags.writeable = True
+    return result
+
+
 expand_op = view(
-    "expand", "self -> result", numpy=lambda x, *, size: np.broadcast_to(x, size),
+    "expand", "self -> result", numpy=_expand,
     infer=lambda self, *, size: TensorType(self.dtype, size),
+    put=lambda base, patch, *, size: patch.reshape(base.shape),  # only where nothing is repeated
     vjp=dict(self=lambda grad: grad),  # fit() sums what was repeated
 )  # fmt: skip
 
