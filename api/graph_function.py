@@ -186,7 +186,7 @@ class CompiledFunctionBackward(Node):
         self.edges = tuple(history(inputs[k]) for k in wanted)
         self.out_types = tuple(results[k].type_ for k in function.differentiable)
         self.sequence, self.place = next_sequence(), user_place()
-        self.extra = self.in_hooks = self.out_hooks = None
+        self.extra = None
 
     def apply(self, grads: list[Any]) -> list[Any]:
         if self.saved is None:
@@ -224,7 +224,7 @@ class CompiledFunctionBackward(Node):
     def input_array(self, position: int) -> np.ndarray:
         return self.checked(position)._array
 
-    def release(self) -> None:
+    def release(self, freed: Any) -> None:
         self.saved = self.inputs = None
 
 

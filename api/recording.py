@@ -130,8 +130,10 @@ MISS = object()
 
 
 def hook_signature(tensor: Tensor) -> Any:
-    own = tensor.__dict__
-    return tuple(own.get("_hooks") or ()), tuple(own.get("_post_hooks") or ())
+    facts = tensor._leaf
+    if facts is None:
+        return (), ()
+    return tuple(facts.hooks or ()), tuple(facts.post_hooks or ())
 
 
 class Recording:
@@ -397,10 +399,9 @@ def saved_by_graph(results: list[Tensor]) -> set[int]:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        for entry in (getattr(node, "saved", None) or {}).values():
-            tensor = getattr(entry, "tensor", None)
-            if tensor is not None:
-                found.add(id(tensor))
+        saved = getattr(node, "saved", ())
+        if isinstance(saved, tuple):
+            found.update(id(entry) for entry in saved if isinstance(entry, Tensor))
         stack.extend(e[0] for e in node.edges if e is not None)
     return found
 
@@ -412,7 +413,7 @@ class SpentNode(Node):
 
     def __init__(self) -> None:
         self.edges = ()
-        self.extra = self.in_hooks = self.out_hooks = None
+        self.extra = None
         self.place, self.sequence = user_place(), next_sequence()
 
     def apply(self, grads: list[Any]) -> list[Any]:

@@ -26,6 +26,8 @@ class _State(threading.local):
     top: Interpreter = staticmethod(_no_interpreter)
     grad_enabled: bool = True
     inference: bool = False
+    grad_asked: bool = True  # what the user set; inference mode records nothing whatever it is
+    cut: Any = None  # where grad mode was switched off, for errors about missing history
     # The node whose derivative rule runs now: IR building notes it as the origin of what it adds.
     origin: Any = None
 

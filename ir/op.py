@@ -1,4 +1,4 @@
-"""The op catalogue: `Op`, `define()`, `TABLE`; and `pull()`, the only caller of derivative rules.
+"""The op catalogue: `Op`, `define()`, `TABLE`, derivative rules (called by `ir/pull.py`).
 
 An op is defined once. Its entry holds name and signature, inference, NumPy evaluation, derivative
 rules written in ops, how it is lowered to native code and torch's node name.
@@ -10,9 +10,6 @@ Note [The save list]
     rule want a gradient) and, where the input is variadic, `i` (its position). `define()` refuses
     any other name.
 
-Note [Fit]
-    Rules ignore broadcasting and promotion. `fit` sums and casts each gradient to the type of the
-    input it belongs to, here and nowhere else.
 """
 
 from __future__ import annotations
@@ -117,6 +114,7 @@ class Op:
     samples: Callable[..., Any] | None = None
     kind: str = "other"
     plans: dict[Any, Any] = field(default_factory=dict)
+    pulls: dict[Any, Any] = field(default_factory=dict)
 
     def __call__(self, *inputs: Any, **attrs: Any) -> Any:
         return state.top(self, inputs, attrs)
@@ -272,122 +270,5 @@ def _argument(op: Op, name: str) -> tuple[int, Any]:
     raise ValueError(f"{op.name}: a rule may not name {name!r}; legal names: {', '.join(legal)}")
 
 
-class Frame:
-    """What `pull` asks of a recorded call: its values, types and attributes.
-
-    Eager graph nodes and IR nodes each implement it, so one `pull` serves both.
-    """
-
-    op: Op
-    attrs: dict[str, Any]
-
-    def input(self, position: int) -> Any:
-        raise NotImplementedError
-
-    def output(self, position: int) -> Any:
-        raise NotImplementedError
-
-    def input_type(self, position: int) -> TensorType:
-        raise NotImplementedError
-
-    def output_type(self, position: int) -> TensorType:
-        raise NotImplementedError
-
-    def input_count(self) -> int:
-        raise NotImplementedError
-
-
-def pull(frame: Any, grads: Sequence[Any], needs: Sequence[bool]) -> list[Any]:
-    """Gradients of all inputs of a recorded call, given those of its outputs.
-
-    None stands for "no gradient" on both sides. Each result has its input's type.
-    """
-    op = frame.op
-    results: list[Any] = [None] * len(needs)
-    done: set[int] = set()
-    for position, needed in enumerate(needs):
-        if not needed or position in done:
-            continue
-        rule = op.rule_for(position)
-        if rule is None:
-            raise RuntimeError(
-                f"{op.name}: the derivative for '{op.input_name(position)}' is not implemented; "
-                "use no_grad() or detach() around it"
-            )
-        values = [_value(frame, kind, where, grads, position, needs)
-                  for kind, where in rule.arguments]  # fmt: skip
-        arrived = [v for v, (kind, _) in zip(values, rule.arguments) if kind == GRAD]
-        if arrived and all(v is None for v in arrived):
-            continue
-        if rule.joint:
-            parts = rule.function(*values)
-            for target, part in zip(rule.targets, parts):
-                if target < len(needs) and needs[target]:
-                    results[target] = fit(part, frame.input_type(target))
-                done.add(target)
-        else:
-            results[position] = fit(rule.function(*values), frame.input_type(position))
-    return results
-
-
-def _value(
-    frame: Any, kind: int, where: Any, grads: Sequence[Any], position: int, needs: Sequence[bool]
-) -> Any:
-    if kind == GRAD:
-        return grads[where]
-    if kind == ATTR:
-        attrs = frame.attrs
-        return attrs[where] if where in attrs else frame.op.defaults[where]
-    if kind == INPUT:
-        if frame.op.variadic is not None and where == frame.op.variadic:
-            return tuple(frame.input(k) for k in range(where, frame.input_count()))
-        return frame.input(where)
-    if kind == OUTPUT:
-        return frame.output(where)
-    if kind == INPUT_TYPE:
-        if frame.op.variadic is not None and where == frame.op.variadic:
-            return tuple(frame.input_type(k) for k in range(where, frame.input_count()))
-        return frame.input_type(where)
-    if kind == OUTPUT_TYPE:
-        if frame.op.many_outputs:
-            return tuple(frame.output_type(k) for k in range(len(grads)))
-        return frame.output_type(where)
-    if kind == GRADS:
-        return tuple(grads)
-    if kind == INDEX:
-        return position - frame.op.variadic
-    return tuple(needs)
-
-
-def fit(grad: Any, wanted: TensorType) -> Any:
-    """`grad` summed and cast to the type of the input it belongs to; see Note [Fit]."""
-    if grad is None:
-        return None
-    if tuple(grad.shape) != wanted.shape:
-        grad = sum_to_shape(grad, wanted.shape)
-    if grad.dtype is not wanted.dtype:
-        if grad.dtype.is_complex and not wanted.dtype.is_complex:
-            grad = TABLE["real"](grad)
-        if grad.dtype is not wanted.dtype:
-            grad = TABLE["cast"](grad, dtype=wanted.dtype)
-    return grad
-
-
-def sum_to_shape(value: Any, shape: tuple[int, ...]) -> Any:
-    """The adjoint of broadcasting `shape` to the shape of `value`."""
-    have = tuple(value.shape)
-    lead = len(have) - len(shape)
-    if lead < 0:
-        return TABLE["expand"](value, size=shape)
-    dims = tuple(range(lead)) + tuple(
-        k + lead for k, size in enumerate(shape) if size == 1 and have[k + lead] != 1
-    )
-    if dims:
-        value = TABLE["sum"](value, dim=dims, keepdim=True)
-    if tuple(value.shape) == shape:
-        return value
-    if lead:
-        value = TABLE["view"](value, size=tuple(value.shape)[lead:])
-    if tuple(value.shape) != shape:  # a gradient smaller than its input: a broadcast was left out
-        value = TABLE["expand"](value, size=shape)
-    return value
+# `pull`, the only caller of rules, and what it needs live in a file of their own.
+from .pull import Frame, fit, pull, puller, sum_to_shape  # noqa: E402, F401

@@ -29,6 +29,11 @@ class Value:
         """The value's IR type."""
         return TensorType(self.dtype, tuple(self.shape))
 
+    def has_type(self, wanted: Any) -> bool:
+        """Are dtype and shape those of `wanted`?"""
+        dtype, shape = wanted
+        return self.dtype is dtype and tuple(self.shape) == shape
+
     @property
     def ndim(self) -> int:
         return len(self.shape)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ..ir import ops
 from . import (
+    backward,
     callables,
     convert,
     creation,

@@ -88,7 +88,7 @@ def __array__(self: Tensor, dtype: Any = None, copy: Any = None) -> np.ndarray:
 @method
 def __array_wrap__(
     self: Tensor, array: np.ndarray, context: Any = None, scalar: bool = False
-) -> Any:  # noqa: E501
+) -> Any:
     return Tensor._wrap(np.asarray(array), from_numpy_dtype(array.dtype))
 
 
@@ -359,13 +359,13 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
 
 
 @property
-def T(self: Any) -> Any:  # noqa: N802
+def T(self: Any) -> Any:
     """The tensor with its dimensions reversed."""
     return self.permute(tuple(range(self.ndim))[::-1])
 
 
 @property
-def mT(self: Any) -> Any:  # noqa: N802
+def mT(self: Any) -> Any:
     """The last two dimensions swapped."""
     if self.ndim < 2:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
@@ -384,6 +384,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Copies `src`, broadcast and cast, into this tensor."""
     from .inplace import run_inplace
 
+    if isinstance(src, int | float | complex | np.number | np.bool_):
+        src = _from_array(src)
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not "
                         f"{src.__class__.__name__}")  # fmt: skip
@@ -399,8 +401,8 @@ def copy(target: Any, src: Any) -> Any:
 
 
 def overwritten(target: Any) -> Any:
-    """The value a write replaces, where it has history of its own; a view's lies in its base."""
-    return target if target._requires_grad and not target.__dict__.get("_was_view") else None
+    """The value a write replaces, where it has history of its own."""
+    return target if target._requires_grad else None
 
 
 @method
@@ -465,7 +467,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return fresh
 
 
-_INTERNAL = {"_accumulator", "_hooks", "_post_hooks", "_retains", "_inference", "_cut"}
+_INTERNAL = {"_retains"}
 
 
 @method

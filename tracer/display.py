@@ -12,11 +12,15 @@ from .printing import format_tensor
 def tensor_text(tensor: Any) -> str:
     """What `print(tensor)` shows."""
     escape(tensor, "printing")
-    node = tensor.grad_fn
+    try:
+        node = tensor.grad_fn
+        name = None if node is None else type(node).__name__
+    except RuntimeError:  # a view whose base was written in a way that forbids using it
+        name = "Invalid"
     return format_tensor(
         tensor._values_array(),
         dtype=tensor.dtype.name,
         default_dtype=default_dtype().name,
-        requires_grad=tensor._requires_grad,
-        grad_fn=None if node is None else type(node).__name__,
+        requires_grad=tensor.requires_grad,
+        grad_fn=name,
     )

@@ -5,6 +5,7 @@ This is the bottom interpreter of the stack in `ir/bind.py`.
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,11 @@ from ..ir.types import (
     to_bfloat16,
     type_word,
 )
-from . import hooks
+from .places import user_place
 from .quiet import quiet, restore
+from .saved import plan_of, save_values
 from .storage import Storage, View
-from .tape import (
-    NOTHING_SAVED,
-    PackedSaved,
-    SavedInput,
-    SavedOutput,
-    SavePlan,
-    accumulator_of,
-    next_sequence,
-    node_class,
-    user_place,
-)
+from .tape import ANOMALY, NotImplementedNode, accumulator_of, next_sequence, node_class
 from .tensor import Tensor
 
 ndarray = np.ndarray
@@ -44,13 +36,15 @@ _HALF = {"float16", "bfloat16"}
 
 def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Runs `op` on tensors, numbers and None; returns a Tensor or a tuple of them."""
-    needs_grad = False
-    half = False
+    needs_grad = half = False
+    mark = wanted = None
     arrays = []
     for value in inputs:
         if isinstance(value, Tensor):
-            if value._requires_grad:
+            if value._requires_grad or (value._view is not None and value.requires_grad):
                 needs_grad = True
+            elif value._mark is not None:
+                mark = value._mark
             dtype = value.dtype
             if dtype.compute is not dtype.storage:
                 half = True
@@ -61,7 +55,6 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         dtype = attrs.get("dtype")
         if dtype is not None and dtype.compute is not dtype.storage:
             half = True
-    wanted = None
     if op.promote is not None:
         wanted = common_dtype(op, inputs)
         if wanted is not None:
@@ -75,12 +68,26 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         restore_dtypes(op, inputs, outputs, attrs)
     if op.is_view:
         attach_views(op, inputs[0], outputs, attrs)
-    if needs_grad and state.grad_enabled and op.rules:
-        record(op, inputs, outputs, attrs)
-    elif state.inference:
-        for tensor in outputs:
-            tensor.__dict__["_inference"] = True
+    if needs_grad and state.grad_enabled:
+        if op.rules or op.node == "NotImplemented":
+            record(op, inputs, outputs, attrs)
+    elif needs_grad or mark is not None or state.inference:
+        set_marks(op, inputs, outputs, mark, needs_grad)
     return outputs[0] if type(results) is not tuple else tuple(outputs)
+
+
+def set_marks(op: Op, inputs: Any, outputs: Any, mark: Any, needs_grad: bool) -> None:
+    """Notes on results without history why they have none; see Tensor's `_mark`."""
+    if state.inference:
+        # a view of a normal tensor is a normal tensor
+        if not op.is_view or inputs[0]._mark == "inference":
+            mark = "inference"
+    elif needs_grad:
+        mark = ("no_grad()", state.cut)
+    elif mark == "inference" and not op.is_view:
+        mark = ("inference_mode()", None)
+    for tensor in outputs:
+        tensor._mark = mark
 
 
 def evaluate(op: Op, inputs: Any, arrays: list[Any], attrs: dict[str, Any]) -> Any:
@@ -247,71 +254,76 @@ def attach_views(op: Op, source: Tensor, outputs: list[Tensor], attrs: dict[str,
     storage = source._storage
     view = source._view
     base, chain = (source, ()) if view is None else (view.base, view.chain)
-    origin = "multi" if op.multi_view else "" if state.grad_enabled else "no_grad"
+    origin = "" if state.grad_enabled else "inference" if state.inference else "no_grad"
+    if op.multi_view:
+        origin = "multi"
+    if not origin and view is not None:
+        origin = view.origin
     for position, tensor in enumerate(outputs):
         tensor._storage = storage
         step = (op, attrs, position) if op.multi_view else (op, attrs, 0)
         tensor._view = View(base, (*chain, step), storage.version, origin)
+        if base._requires_grad and tensor.dtype.category >= FLOAT:
+            tensor._requires_grad = True
 
 
 def record(op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], attrs: dict[str, Any]) -> None:
     """Adds the node of this call to the graph, unless no input with a rule needs a gradient."""
-    rule_for = op.rule_for
-    needs = tuple([
-        isinstance(v, Tensor) and v._requires_grad and rule_for(k) is not None
-        for k, v in enumerate(inputs)
-    ])  # fmt: skip
+    wanted = tuple([isinstance(v, Tensor) and v.requires_grad for v in inputs])
+    plan = op.plans.get(wanted) or plan_of(op, wanted)
+    needs = plan.needs
     if True not in needs:
+        if op.node == "NotImplemented":
+            refuse_gradient(op, inputs, outputs)
         return
     node = node_class(op, attrs, inputs)()
-    node.attrs, node.needs = attrs, needs
+    node.attrs, node.plan, node.saved, node.versions = attrs, plan, (), ()
     node.edges = tuple([history(v) if n else None for v, n in zip(inputs, needs)])
-    node.in_types = tuple([input_type(v) for v in inputs])
-    node.out_types = tuple([TensorType(t.dtype, t._array.shape) for t in outputs])
+    set_types(node, op, inputs, outputs)
     node.sequence = next_sequence()
     node.place = user_place()
-    node.extra = node.in_hooks = node.out_hooks = None
+    node.extra = None
     for position, tensor in enumerate(outputs):
         if tensor.dtype.category >= FLOAT:
             tensor._node, tensor._nr, tensor._requires_grad = node, position, True
-    save(op, node, inputs, outputs)
+    if plan.keys:
+        save_values(node, plan, inputs, outputs, history)
+    if ANOMALY:
+        node._extra().metadata["traceback_"] = traceback.format_stack()
 
 
-def save(op: Op, node: Any, inputs: tuple[Any, ...], outputs: list[Tensor]) -> None:
-    plan = op.plans.get(node.needs)
-    if plan is None:
-        plan = op.plans[node.needs] = SavePlan(op, node.needs)
-    if not plan.inputs and not plan.outputs:
-        node.saved = NOTHING_SAVED
-        return
-    saved: dict[int, Any] = {}
-    pack = hooks.active.saved[-1] if hooks.active.saved else None
-    for position in plan.inputs:
-        if position < len(inputs):
-            value = inputs[position]
-            saved[position] = value if not isinstance(value, Tensor) else (
-                SavedInput(value) if pack is None else pack_input(pack, value))  # fmt: skip
-    for position in plan.outputs:
-        value = outputs[position]
-        saved[~position] = SavedOutput(value) if pack is None else PackedSaved(
-            (pack[0](value.detach()),), pack[1])  # fmt: skip
-    node.saved = saved
+def set_types(node: Any, op: Op, inputs: Any, outputs: Any) -> None:
+    """See Note [Uniform calls]."""
+    if op.promote is not None:
+        dtype, shape = outputs[0].dtype, outputs[0]._array.shape
+        for value in inputs:
+            if isinstance(value, Tensor) and (
+                value.dtype is not dtype or value._array.shape != shape
+            ):
+                break
+        else:
+            node.uniform, node.types = TensorType(dtype, shape), None
+            return
+    node.uniform = None
+    node.types = ([input_type(v) for v in inputs],
+                  [TensorType(t.dtype, t._array.shape) for t in outputs])  # fmt: skip
 
 
-def pack_input(pack: Any, value: Tensor) -> PackedSaved:
-    edge = history(value)
-    if edge is not None and value._node is None:
-        edge = (None, value)
-    return PackedSaved((pack[0](value.detach() if value._node else value), edge,
-                        value._requires_grad), pack[1])  # fmt: skip
+def refuse_gradient(op: Op, inputs: Any, outputs: list[Tensor]) -> None:
+    """torch marks the results of ops without derivative; backward through them raises."""
+    edges = tuple(history(v) for v in inputs if isinstance(v, Tensor) and v._requires_grad)
+    for position, tensor in enumerate(outputs):
+        if tensor.dtype.category >= FLOAT:
+            tensor._node, tensor._nr = NotImplementedNode(op.name, edges), position
+            tensor._requires_grad = True
 
 
 def history(value: Any) -> tuple[Any, int] | None:
     """The graph edge gradients of `value` flow into."""
-    if not value._requires_grad:
-        return None
     if value._view is not None:
         refresh_view(value)
+    if not value._requires_grad:
+        return None
     if value._node is None:
         return accumulator_of(value), 0
     return value._node, value._nr

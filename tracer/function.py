@@ -6,12 +6,20 @@ import functools
 from typing import Any
 
 from ..ir.bind import notify, state
-from ..ir.types import FLOAT, TensorType
+from ..ir.op import TABLE, fit
+from ..ir.types import TensorType, broadcast_shapes
 from .eager import history
+from .function_outputs import attach
 from .modes import no_grad
-from .storage import View
-from .tape import FREED, Node, SavedInput, SavedOutput, describe_place, next_sequence, user_place
+from .places import user_place
+from .saved import FREED, Freed, PackedSaved, SavedOutput, modified, short_name
+from .tape import Node, next_sequence
 from .tensor import Tensor
+
+NO_BACKWARD = (
+    "You must implement either the backward or vjp method for your custom autograd.Function to use "
+    "it with backward mode AD."
+)
 
 
 class FunctionCtx:
@@ -19,143 +27,159 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keeps tensors for backward; they are checked for in-place changes when read."""
-        self._to_save = tensors
+        self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        self._to_save_forward = tensors
+        """Keeps tensors for `jvp`."""
+        self.saved_for_forward = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
-        """Names inputs that forward changed in place."""
-        self._dirty = tensors
+        """Names inputs that forward changed in place; each must be returned."""
+        self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Names outputs that never require grad."""
-        self._non_differentiable = tensors
+        self.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
         """False: missing gradients reach backward as None, not as zeros."""
-        self._materialize = value
+        self.materialize_grads = value
 
-    _to_save: tuple[Any, ...] = ()
-    _dirty: tuple[Any, ...] = ()
-    _non_differentiable: tuple[Any, ...] = ()
-    _materialize = True
+    to_save: Any = None
+    saved_for_forward: Any = None
+    dirty_tensors: Any = None
+    non_differentiable: Any = None
+    materialize_grads = True
     needs_input_grad: tuple[bool, ...] = ()
 
 
 class BackwardNode(Node, FunctionCtx):
     """The graph node of a custom Function; also its `ctx`."""
 
-    _forward_class: Any = None
+    _forward_cls: Any = None
+    __module__ = "torch.autograd.function"
 
     def __init__(self) -> None:
         self.edges: tuple[Any, ...] = ()
-        self.extra = self.in_hooks = self.out_hooks = None
+        self.extra = None
         self.place = user_place()
         self.sequence = next_sequence()
-        self._saved: list[Any] | None = []
-        self.out_types: tuple[TensorType, ...] = ()
-        self._positions: tuple[int, ...] = ()
+        self._saved: Any = ()
+        self._types: list[Any] = []  # of the outputs; None for what is no tensor
+        self._positions: tuple[int, ...] = ()  # of the tensors among the arguments
+        self._in_types: list[TensorType] = []
+        self._count = 0  # of the arguments
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The values of `save_for_backward`, with their history."""
-        if self._saved is None:
-            raise RuntimeError(FREED)
-        return tuple(self._unpack(entry) for entry in self._saved)
+        if isinstance(self._saved, Freed):
+            raise RuntimeError(self._saved.message() if self._saved.place else FREED)
+        return tuple(self._unpack(*entry) for entry in self._saved)
 
     saved_variables = saved_tensors
 
-    def _unpack(self, entry: Any) -> Any:
+    def maybe_clear_saved_tensors(self) -> None:
+        """Frees what was saved."""
+        self._saved = Freed(None)
+
+    def _unpack(self, entry: Any, version: int, number: int | None) -> Any:
         if entry is None:
             return None
-        if isinstance(entry, tuple):  # hooks on saved tensors
-            unpack, packed = entry
-            return unpack(packed)
-        if isinstance(entry, SavedInput):
-            check_version(self, entry.tensor, entry.tensor._storage, entry.version)
-            return entry.tensor
-        saved, number = entry.entry, entry.number
-        check_version(self, saved, saved.storage, saved.version)
-        tensor = Tensor._wrap(saved.array, saved.dtype)
-        tensor._storage = saved.storage
+        if isinstance(entry, PackedSaved):
+            return entry.restore((self, number))
+        tensor = entry.twin if isinstance(entry, SavedOutput) else entry
+        if tensor._version != version:
+            maker = self if number is not None else tensor._node
+            which = number if number is not None else tensor._nr
+            what = "" if maker is None else f", which is output {which} of {short_name(maker)},"
+            raise RuntimeError(modified(tensor, what, version, self.place))
+        if not isinstance(entry, SavedOutput):
+            return tensor
+        twin = tensor._twin()
         if number is not None:
-            tensor._node, tensor._nr, tensor._requires_grad = self, number, True
-        return tensor
+            twin._node, twin._nr, twin._requires_grad = self, number, True
+        return twin
+
+    def output_types(self) -> tuple[Any, ...]:
+        return tuple(self._types)
 
     def apply(self, grads: list[Any]) -> list[Any]:
-        filled = list(grads) + [None] * (len(self.out_types) - len(grads))
-        if self._materialize:
-            filled = [zeros_of(t) if g is None else g for g, t in zip(filled, self.out_types)]
-        results = self._forward_class.backward(self, *filled)
-        if not isinstance(results, tuple):
-            results = (results,)
-        return self._arrange(results)
+        grads = grads + [None] * (len(self._types) - len(grads))
+        if self.materialize_grads:
+            grads = [zeros_of(t) if g is None and t is not None else g
+                     for g, t in zip(grads, self._types)]  # fmt: skip
+        results = backward_of(self._forward_cls)(self, *grads)
+        return self._arrange(results if isinstance(results, tuple) else (results,))
 
     def _arrange(self, results: tuple[Any, ...]) -> list[Any]:
         """Gradients per tensor input, checked against the number and types of the inputs."""
-        count = self._argument_count
-        extra = results[count:]
-        if len(results) < count or any(r is not None for r in extra):
+        if len(results) < self._count or any(r is not None for r in results[self._count :]):
             raise RuntimeError(
                 f"function {self.name()} returned an incorrect number of gradients (expected "
-                f"{count}, got {len(results)})"
+                f"{self._count}, got {len(results)})"
             )
-        ordered = []
-        for place, (position, edge) in enumerate(zip(self._positions, self.edges)):
-            grad = results[position]
-            if grad is not None and not isinstance(grad, Tensor):
-                raise TypeError(f"expected Variable or None (got {type(grad).__name__})")
-            ordered.append(self._checked(grad, self._in_types[place]) if edge else None)
-        return ordered
+        tensors = set(self._positions)
+        for position, grad in enumerate(results[: self._count]):
+            if position not in tensors and grad is not None:
+                raise RuntimeError(
+                    f"function {self.name()} returned a gradient different than None at position "
+                    f"{position + 1}, but the corresponding forward input was not a Variable"
+                )
+        return [
+            self._checked(place, results[position]) if edge is not None else None
+            for place, (position, edge) in enumerate(zip(self._positions, self.edges))
+        ]
 
-    def _checked(self, grad: Any, wanted: TensorType) -> Any:
+    def _checked(self, place: int, grad: Any) -> Any:
         if grad is None:
             return None
+        if not isinstance(grad, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
+        wanted = self._in_types[place]
         if tuple(grad.shape) != wanted.shape:
-            from ..ir.types import broadcast_shapes
-
             try:
                 fits = broadcast_shapes(tuple(grad.shape), wanted.shape) == tuple(grad.shape)
             except RuntimeError:
                 fits = False
             if not fits:
                 raise RuntimeError(
-                    f"Function {self.name()} returned an invalid gradient at index 0 - got "
+                    f"Function {self.name()} returned an invalid gradient at index {place} - got "
                     f"{list(grad.shape)} but expected shape compatible with {list(wanted.shape)}"
                 )
-        from ..ir.op import fit
-
         return fit(grad, wanted)
 
-    def release(self) -> None:
+    def release(self, freed: Freed) -> None:
         if self._saved:
-            self._saved = None
+            self._saved = freed
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(n for n in self.__dict__ if n not in _PRIVATE),
+                       *(n for n in dir(FunctionCtx) if not n.startswith("_")), "saved_tensors",
+                       "saved_variables", "apply", "maybe_clear_saved_tensors"})  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{type(self).__name__} object at {hex(id(self))}>"
+
+    __str__ = __repr__
 
 
-class _SavedResult:
-    __slots__ = ("entry", "number")
-
-    def __init__(self, tensor: Tensor, number: int | None):
-        self.entry, self.number = SavedOutput(tensor), number
-
-
-def check_version(node: Any, value: Any, storage: Any, version: int) -> None:
-    if storage.version != version:
-        from .inplace import last_write
-
-        raise RuntimeError(
-            "one of the variables needed for gradient computation has been modified by an inplace "
-            f"operation: [torch.{value.dtype.name}] saved by {node.name()} at "
-            f"{describe_place(node.place)} is at version {storage.version}; expected version "
-            f"{version} instead. It was changed at {last_write(storage)}."
-        )
+_PRIVATE = {"edges", "extra", "place", "sequence", "_saved", "_types", "_positions", "_in_types",
+            "_count"}  # fmt: skip
 
 
 def zeros_of(type_: TensorType) -> Any:
-    from ..ir.op import TABLE
-
     return TABLE["full"](size=type_.shape, fill_value=0, dtype=type_.dtype)
+
+
+def backward_of(cls: Any) -> Any:
+    """The user's `backward`, or `vjp`, torch's other name for it."""
+    if cls.vjp is not Function.vjp:
+        if cls.backward is not Function.backward:
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is "
+                               "not allowed. You should only implement one of them.")  # fmt: skip
+        return cls.vjp
+    return cls.backward
 
 
 class _FunctionMeta(type):
@@ -163,20 +187,31 @@ class _FunctionMeta(type):
 
     def __init__(cls, name: str, bases: Any, body: Any):
         super().__init__(name, bases, body)
-        cls._node_class = type(f"{name}Backward", (BackwardNode,), {"_forward_class": cls})
+        cls._backward_cls = type(f"{name}Backward", (BackwardNode,), {
+            "_forward_cls": cls, "__module__": "torch.autograd.function"})  # fmt: skip
 
 
-class Function(metaclass=_FunctionMeta):
+class Function(FunctionCtx, metaclass=_FunctionMeta):
     """Subclass with static `forward` and `backward`; call through `apply`."""
 
-    _node_class: Any
+    _backward_cls: Any
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any):
-        raise RuntimeError(
+        import warnings
+
+        warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all "
             "static, so you should invoke them on the class itself. Instantiating an autograd "
-            "function will raise an error in a future version of PyTorch."
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            "new-style autograd function with static forward method."
         )
 
     @staticmethod
@@ -186,37 +221,42 @@ class Function(metaclass=_FunctionMeta):
                                   "autograd.Function.")  # fmt: skip
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         """Fills ctx after a `forward` that does not take it."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Gradients of the inputs, given those of the outputs."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your "
-                                  "custom autograd.Function to use it with backward mode AD.")  # fmt: skip
+        raise NotImplementedError(NO_BACKWARD)
 
     @staticmethod
     def vjp(ctx: Any, *grad_outputs: Any) -> Any:
-        raise NotImplementedError
+        """Another name for `backward`."""
+        raise NotImplementedError(NO_BACKWARD)
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Tangents of the outputs, given those of the inputs; without it `backward` serves."""
+        raise NotImplementedError("You must implement the jvp function for custom "
+                                  "autograd.Function to use it with forward mode AD.")  # fmt: skip
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Runs forward and records one node."""
-        if cls.vjp is not Function.vjp and cls.backward is Function.backward:
-            cls.backward = staticmethod(cls.vjp)
         return apply(cls, args)
 
 
 def apply(cls: Any, args: tuple[Any, ...]) -> Any:
-    node = cls._node_class()
+    node = cls._backward_cls()
     tensors = [(k, a) for k, a in enumerate(args) if isinstance(a, Tensor)]
-    recording = state.grad_enabled and any(t._requires_grad for _, t in tensors)
-    node.needs_input_grad = tuple(isinstance(a, Tensor) and a._requires_grad for a in args)
+    recording = state.grad_enabled and any(t.requires_grad for _, t in tensors)
+    node.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
     node._positions = tuple(k for k, _ in tensors)
     node._in_types = [TensorType(t.dtype, t._array.shape) for _, t in tensors]
-    node._argument_count = len(args)
+    node._count = len(args)
     node.edges = tuple(history(t) if recording else None for _, t in tensors)
+    enabled = state.grad_enabled
     with no_grad():
         if cls.setup_context is not Function.setup_context:
             result = cls.forward(*args)
@@ -224,103 +264,10 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
         else:
             result = cls.forward(node, *args)
     single = not isinstance(result, tuple)
-    outputs = [result] if single else list(result)
-    outputs = attach(node, args, outputs, recording)
+    outputs = attach(node, args, [result] if single else list(result), recording, enabled)
     if recording:
         notify("custom_function", node, [t for _, t in tensors], outputs)
     return outputs[0] if single else tuple(outputs)
-
-
-def attach(node: Any, args: Any, outputs: list[Any], recording: bool) -> list[Any]:
-    """Gives the outputs their place in the graph; inputs returned as they are become views."""
-    dirty = {id(t) for t in node._dirty}
-    for tensor in node._dirty:
-        if recording and tensor._requires_grad and tensor.is_leaf and tensor._view is None:
-            raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place operation."
-            )
-    inputs = {id(a) for a in args if isinstance(a, Tensor)}
-    excluded = {id(t) for t in node._non_differentiable}
-    results = []
-    types = []
-    for position, out in enumerate(outputs):
-        if not isinstance(out, Tensor):
-            results.append(out)
-            types.append(TensorType(args_dtype(args), ()))
-            continue
-        types.append(TensorType(out.dtype, out._array.shape))
-        if id(out) in inputs and id(out) not in dirty:
-            out = alias_of(out)
-        results.append(set_output(node, out, position, recording and id(outputs[position])
-                                  not in excluded, id(out) in dirty))  # fmt: skip
-    node.out_types = tuple(types)
-    save(node, outputs, results, inputs)
-    return results
-
-
-def args_dtype(args: Any) -> Any:
-    return next(a.dtype for a in args if isinstance(a, Tensor))
-
-
-def alias_of(tensor: Tensor) -> Tensor:
-    fresh = Tensor._wrap(tensor._array, tensor.dtype)
-    fresh._storage = tensor.storage_
-    from ..ir.op import TABLE
-
-    fresh._view = View(tensor, ((TABLE["alias"], {}, 0),), tensor.storage_.version, "custom")
-    watcher = getattr(state.top, "aliased", None)
-    if watcher is not None:
-        watcher(tensor, fresh)
-    return fresh
-
-
-def set_output(node: Any, out: Tensor, position: int, differentiable: bool, dirty: bool) -> Tensor:
-    if not differentiable or out.dtype.category < FLOAT:
-        if not dirty:
-            out._requires_grad = False
-            out._node = None
-        return out
-    if dirty and out._view is not None:
-        from .inplace import CopySlices, regenerate_history
-
-        value = Tensor._wrap(out._array, out.dtype)
-        value._node, value._nr, value._requires_grad = node, position, True
-        base = out._view.base
-        base._node = CopySlices(base, out._view.chain, value)
-        base._nr, base._requires_grad = 0, True
-        regenerate_history(out)
-        return out
-    if out._view is not None and not dirty and out._view.origin == "":
-        out._view.origin = "custom"
-        out._view.seen = out._storage.version
-    out._node, out._nr, out._requires_grad = node, position, True
-    return out
-
-
-def save(node: Any, outputs: list[Any], results: list[Any], inputs: set[int]) -> None:
-    from .hooks import active
-
-    places = {id(out): k for k, out in enumerate(outputs)}
-    saved: list[Any] = []
-    for tensor in node._to_save:
-        if tensor is None:
-            saved.append(None)
-        elif not isinstance(tensor, Tensor):
-            raise TypeError(
-                "save_for_backward can only save variables, but argument 0 is of type "
-                f"{type(tensor).__name__}"
-            )
-        elif active.saved:
-            pack, unpack = active.saved[-1]
-            saved.append((unpack, pack(tensor)))
-        elif id(tensor) in places and (id(tensor) not in inputs or tensor._node is node):
-            number = places[id(tensor)]
-            has_history = results[number]._node is node
-            saved.append(_SavedResult(tensor, number if has_history else None))
-        else:
-            saved.append(SavedInput(tensor))
-    node._saved = saved
-    node._to_save = ()
 
 
 def once_differentiable(function: Any) -> Any:
@@ -350,7 +297,7 @@ class DelayedError(Node):
     def __init__(self, message: str):
         self.message = message
         self.edges = ()
-        self.extra = self.in_hooks = self.out_hooks = None
+        self.extra = None
         self.place, self.sequence = user_place(), next_sequence()
 
     def apply(self, grads: list[Any]) -> list[Any]:
@@ -358,7 +305,7 @@ class DelayedError(Node):
 
 
 def refuse(tensor: Tensor) -> Tensor:
-    fresh = tensor.detach()
+    fresh = tensor._twin()
     fresh._requires_grad = True
     fresh._node = DelayedError(
         "trying to differentiate twice a function that was marked with @once_differentiable"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import weakref
 from typing import Any
 
 from ..ir.bind import epoch
@@ -44,7 +43,7 @@ class RemovableHandle:
 
 
 class saved_tensors_hooks:
-    """Values saved in the block go through `pack`, and through `unpack` when backward wants them."""
+    """Values saved in the block go through `pack`, and `unpack` when backward wants them."""
 
     def __init__(self, pack_hook: Any, unpack_hook: Any):
         self.pair = (pack_hook, unpack_hook)
@@ -74,7 +73,7 @@ class disable_saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Everything is on the CPU already: values are copied when saved and handed back as they are."""
+    """All is on the CPU already: values are copied when saved and handed back as they are."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
         super().__init__(lambda tensor: tensor.detach().clone(), lambda tensor: tensor)
@@ -82,32 +81,47 @@ class save_on_cpu(saved_tensors_hooks):
 
 def register_multi_grad_hook(tensors: Any, fn: Any, *, mode: str = "all") -> Any:
     """Calls `fn` once the gradients of all (or any) of `tensors` are there in a backward."""
-    tensors = tuple(tensors)
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    seen: dict[int, list[Any]] = {}
+    tensors = tuple(tensors)
     lock = threading.Lock()
+    seen: dict[int, list[Any]] = {}  # by run: how many arrived, of how many, the gradients
+
+    def first(run: Any) -> list[Any]:
+        from .eager import history
+
+        expected = sum(run.will_run(history(t)[0]) for t in tensors)
+        return [0, expected, [None] * len(tensors)]
 
     def hook_of(position: int) -> Any:
         def hook(grad: Any) -> None:
-            from .engine import current_run
+            from .engine import current
 
-            run = current_run()
+            run = current.run
             with lock:
-                grads = seen.setdefault(run.id, [0, [None] * len(tensors)])
-                grads[0] += 1
-                grads[1][position] = grad
-                count, values = grads
-                expected = run.expected(tensors)
-            if mode == "all" and count == expected:
-                seen.pop(run.id, None)
-                fn(values)
-            elif mode == "any" and count == 1:
-                fn(grad)
+                if run.id not in seen:
+                    seen[run.id] = first(run)
+                entry = seen[run.id]
+                entry[0] += 1
+                entry[2][position] = grad
+            if entry[0] == entry[1]:
+                fn(seen.pop(run.id)[2])
 
         return hook
 
-    handles = [tensor.register_hook(hook_of(k)) for k, tensor in enumerate(tensors)]
+    def hook_once(grad: Any) -> None:
+        from .engine import current
+
+        with lock:
+            done = current.run.id in seen
+            seen[current.run.id] = []
+        if not done:
+            fn(grad)
+
+    if mode == "all":
+        handles = [tensor.register_hook(hook_of(k)) for k, tensor in enumerate(tensors)]
+    else:
+        handles = [tensor.register_hook(hook_once) for tensor in tensors if tensor.requires_grad]
     return _Handles(handles)
 
 
@@ -124,7 +138,3 @@ class _Handles:
 
     def __exit__(self, *error: Any) -> None:
         self.remove()
-
-
-def weak(value: Any) -> Any:
-    return weakref.ref(value)

@@ -1,8 +1,9 @@
 """In-place writes: checks, version counters, rebased history.
 
-An in-place twin runs the ordinary op and copies the result into the tensor's memory. On a view, the
-base's new history is "the base with the result put at the view's place" (`CopySlices`), and every
-view of it derives its history anew when next asked.
+An in-place twin runs the ordinary op and copies the result into the tensor's memory; where no
+history is kept the op may write there itself. On a view, the base's new history is "the base with
+the result put at the view's place" (`CopySlices`), and every view of it derives its history anew
+when next asked (`AsStridedBackward0`).
 """
 
 from __future__ import annotations
@@ -13,28 +14,26 @@ import numpy as np
 
 from ..ir import value as value_module
 from ..ir.bind import state
-from ..ir.op import TABLE
 from ..ir.types import FLOAT, TensorType, type_word
-from .eager import cast_array, history
+from .eager import cast_array, history, run
+from .places import describe_place, user_place
+from .quiet import quiet, restore
+from .rebase import AsStridedBackward0, CopySlices, look, put
+from .saved import SavedOutput, short_name
 from .storage import Storage
-from .tape import Node, describe_place, next_sequence, user_place
+from .tape import Node, OpNode, retain
 from .tensor import Tensor
-
-# Where each storage was last written, for error messages; weak in effect: only the newest matter.
-_last_writes: dict[int, Any] = {}
-_LIMIT = 4096
-
-
-def last_write(storage: Storage) -> str:
-    return describe_place(_last_writes.get(id(storage)))
 
 
 def bump(storage: Storage) -> None:
     """Counts a write and remembers where the user made it."""
     storage.version += 1
-    if len(_last_writes) >= _LIMIT:
-        _last_writes.clear()
-    _last_writes[id(storage)] = user_place()
+    storage.written = user_place()
+
+
+def last_write(storage: Storage) -> str:
+    """Where the memory was written last."""
+    return describe_place(storage.written)
 
 
 def run_inplace(function: Any, target: Tensor, args: Any, kwargs: Any) -> Tensor:
@@ -43,96 +42,164 @@ def run_inplace(function: Any, target: Tensor, args: Any, kwargs: Any) -> Tensor
         raise TypeError(
             f"in-place {function.__name__}_ needs a Tensor, got {type(target).__name__}"
         )
-    check_writable(target)
-    before = shadow(target)
+    check_memory(target)
+    tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
+    op = getattr(function, "op", None)
+    if not tracked:
+        if op is not None and state.top is run and write_directly(op, target, args, kwargs):
+            return target
+        before = Tensor._wrap(target._array, target.dtype)
+    else:
+        check_history(target)
+        # The old value may be saved by several nodes where the function is made of several ops.
+        before = shadow(target, copied=op is None)
+    watcher = getattr(state.top, "aliased", None)
+    if watcher is not None:
+        watcher(target, before)
     args = tuple(before if a is target else a for a in args)
+    kwargs = {name: before if a is target else a for name, a in kwargs.items()}
     result = function(before, *args, **kwargs)
-    return assign(target, result, before, function.__name__)
+    return assign(target, result, before, function.__name__, tracked)
 
 
-def shadow(target: Tensor) -> Tensor:
-    """The value before the write, as a tensor of its own; its bytes are copied only if saved."""
-    before = Tensor._wrap(target._array, target.dtype)
+def needs_grad(args: Any, kwargs: Any) -> bool:
+    """Does some operand require grad?"""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                return True
+        elif isinstance(value, tuple | list) and needs_grad(value, {}):
+            return True
+    return False
+
+
+def write_directly(op: Any, target: Tensor, args: Any, kwargs: Any) -> bool:
+    """NumPy writes into the tensor's memory itself, where all operands are of its float dtype."""
+    if type(op.numpy) is not np.ufunc and not op.out_argument:
+        return False
+    array, dtype = target._array, target.dtype
+    if dtype.compute is not dtype.storage or dtype.category < FLOAT:
+        return False
+    operands = [array]
+    for value in args:
+        if isinstance(value, Tensor):
+            if value.dtype is not dtype or value._mark == "inference":
+                return False
+            other = value._array
+            if other is not array and np.may_share_memory(array, other):
+                return False  # NumPy would make a copy, too
+            operands.append(other)
+        elif type(value) is float or type(value) is int:
+            operands.append(value)
+        else:
+            return False
+    token = quiet()
+    try:
+        if len(operands) != len(op.inputs) or op.infer_types(
+            [TensorType(dtype, np.shape(a)) for a in operands], kwargs
+        ) != (TensorType(dtype, array.shape),):
+            return False
+        op.numpy(*operands, out=array, **kwargs)
+    finally:
+        restore(token)
+    bump(target.storage_)
+    return True
+
+
+def shadow(target: Tensor, copied: bool) -> Tensor:
+    """The value before the write, as a tensor of its own with the target's history."""
+    before = target._twin()
+    before._storage = None
+    if copied:
+        before._array = target._array.copy()
     edge = history(target)
     if edge is not None:
         before._requires_grad = True
         before._node, before._nr = edge
-    if target._view is not None:
-        before.__dict__["_was_view"] = True
-    watcher = getattr(state.top, "aliased", None)
-    if watcher is not None:
-        watcher(target, before)
     return before
 
 
-def check_writable(target: Tensor) -> None:
-    """torch's rules on what may be written in place."""
+# --- what may be written -------------------------------------------------------------------------
+
+_OVERLAP = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single "
+    "memory location. Please clone() the tensor before performing the operation."
+)
+
+
+def check_memory(target: Tensor) -> None:
+    """Memory that is written must not overlap itself, nor belong to a finished inference."""
     array = target._array
-    if not array.flags.writeable:
+    if not array.flags.writeable or (array.size > 1 and overlaps(array)):
+        raise RuntimeError(_OVERLAP)
+    if target._mark == "inference" and not state.inference:
         raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation."
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make "
+            "a clone to get a normal tensor before doing inplace update.See "
+            "https://github.com/pytorch/rfcs/pull/17 for more details."
         )
-    if array.size > 1 and 0 in array.strides and overlaps(array):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation."
-        )
-    if "_inference" in target.__dict__ and not state.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make "
-            "a clone to get a normal tensor before doing inplace update."
-        )
-    if not state.grad_enabled:
-        return
-    view = target._view
-    if target._requires_grad and target.grad_fn is None and view is None:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation."
-        )
-    if view is not None:
-        check_writable_view(target, view)
 
 
 def overlaps(array: np.ndarray) -> bool:
     return any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape))
 
 
-def check_writable_view(target: Tensor, view: Any) -> None:
-    base = view.base
-    if base._requires_grad and base._node is None:
+def check_history(target: Tensor) -> None:
+    """torch's rules on what may be written while history is recorded."""
+    view = target._view
+    if view is not None:
+        check_view(target, "is being modified inplace")
+        if target.requires_grad and view.base._node is None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an "
+                               "in-place operation.")  # fmt: skip
+    elif target._requires_grad and target._node is None:
         raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation."
+            "a leaf Variable that requires grad is being used in an in-place operation."
         )
-    if not (base._requires_grad or target._requires_grad):
+
+
+_INDIRECT = "its base or another view of its base has been modified inplace"
+_AMBIGUOUS = (
+    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+    "code by moving both the view and the inplace either both inside the no_grad block (if you "
+    "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+)
+
+
+def check_view(target: Tensor, what: str) -> None:
+    """Views that came from several-output, custom or untracked calls refuse rebasing."""
+    origin = target._view.origin
+    if not origin:
         return
-    name = type(target._node).__name__ if target._node is not None else "a view"
-    if view.origin == "multi":
+    who = "A view was created in no_grad mode and" if target._node is None else (
+        f"Output {target._nr} of {short_name(target._node)} is a view and")  # fmt: skip
+    if origin in ("no_grad", "inference"):
+        mode = "inference mode" if origin == "inference" else "no_grad mode"
         raise RuntimeError(
-            f"Output {target._nr} of {name} is a view and is being modified inplace. This view is "
-            "the output of a function that returns multiple views. Such functions do not allow the "
-            "output views to be modified inplace. You should replace the inplace operation by an "
-            "out-of-place one."
+            f"A view was created in {mode} and {what} with grad mode enabled. {_AMBIGUOUS}"
         )
-    if view.origin == "no_grad":
+    if origin == "multi":
+        mode = " with grad mode enabled" if target._node is None else ""
         raise RuntimeError(
-            "A view was created in no_grad mode and is being modified inplace with grad mode "
-            "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You "
-            "can clarify your code by moving both the view and the inplace either both inside the "
-            "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
-            "want the inplace to be tracked)."
+            f"{who} {what}{mode}. This view is the output of a function that returns multiple "
+            "views. Such functions do not allow the output views to be modified inplace. You "
+            "should replace the inplace operation by an out-of-place one."
         )
-    if view.origin == "custom":
-        raise RuntimeError(
-            f"Output {target._nr} of {name} is a view and is being modified inplace. This view was "
-            "created inside a custom Function (or because an input was returned as-is) and the "
-            "autograd logic to handle view+inplace would override the custom backward associated "
-            "with the custom Function, leading to incorrect gradients. This behavior is forbidden. "
-            "You can fix this by cloning the output of the custom Function."
-        )
+    raise RuntimeError(
+        f"{who} {what}. This view was created inside a custom Function (or because an input was "
+        "returned as-is) and the autograd logic to handle view+inplace would override the custom "
+        "backward associated with the custom Function, leading to incorrect gradients. This "
+        "behavior is forbidden. You can fix this by cloning the output of the custom Function."
+    )
 
 
-def assign(target: Tensor, result: Tensor, before: Tensor | None, name: str = "copy") -> Tensor:
+# --- writing -------------------------------------------------------------------------------------
+
+# ops whose in-place twin converts the result to the tensor's dtype whatever its category
+_CASTING = {"eq", "ne", "lt", "le", "gt", "ge", "copy", "fill", "isnan", "float_power"}
+
+
+def assign(target: Tensor, result: Tensor, before: Tensor, name: str, tracked: bool) -> Tensor:
     """Writes `result` into `target`'s memory and gives it the result's history."""
     if result._array.shape != target._array.shape:
         raise RuntimeError(
@@ -146,156 +213,88 @@ def assign(target: Tensor, result: Tensor, before: Tensor | None, name: str = "c
         )
     if result.dtype is not target.dtype:
         result = result.to(target.dtype)
-    if before is not None and before._storage is not None:
-        before._array = target._array.copy()  # a rule saved the old value
+    saved = getattr(result._node, "saved", None) if tracked else None
+    if type(saved) is tuple and any(entry is before for entry in saved):
+        before._array = target._array.copy()
     write(target, result)
-    rebase(target, result)
+    if tracked and target.dtype.category >= FLOAT:
+        rebase(target, result, before)
     return target
-
-
-# ops whose in-place twin converts the result to the tensor's dtype whatever its category
-_CASTING = {"eq", "ne", "lt", "le", "gt", "ge", "copy", "fill", "isnan", "float_power"}
 
 
 def write(target: Tensor, result: Tensor) -> None:
     """Copies the bytes, counts the write, and tells the recording, if one is on."""
-    np.copyto(target._array, result._array, casting="unsafe")
+    if result._array is not target._array:
+        np.copyto(target._array, result._array, casting="unsafe")
     bump(target.storage_)
     watcher = getattr(state.top, "written", None)
     if watcher is not None:
         watcher(target, result)
 
 
-def rebase(target: Tensor, result: Tensor) -> None:
+def rebase(target: Tensor, result: Tensor, before: Tensor) -> None:
     """The history after a write: the result's own, or `CopySlices` on the base of a view."""
-    if not state.grad_enabled or target.dtype.category < FLOAT:
-        if target._view is not None and not state.grad_enabled:
-            keep_view_history(target)
-        return
-    view = target._view
+    node, view = result._node, target._view
     if view is None:
-        take_history(target, result)
+        if node is not None:
+            take_history(target, (node, result._nr))
+            repoint_saved(node, result, target)
         return
-    base = view.base
-    if not (result._requires_grad or base._requires_grad):
-        return
-    node = CopySlices(base, view.chain, result)
-    base._node, base._nr, base._requires_grad = node, 0, True
+    edge = (before._node, before._nr) if before._requires_grad else None
+    alone = (isinstance(node, OpNode) and len(node.output_types()) == 1 and bool(node.edges)
+             and node.edges[0] == edge)  # fmt: skip
+    if alone or result._requires_grad or view.base._requires_grad:
+        repoint_saved(node, result, target)
+        rebase_view(target, node if alone else None, result)
+
+
+def take_history(target: Tensor, edge: tuple[Node, int]) -> None:
+    """`target` is what `edge` gave; a retained gradient follows, hooks stay with the old value."""
+    old = target._node
+    if target.retains_grad and old is not None:
+        kept = old.extra.retained.get(target._nr, [])
+        kept[:] = [reference for reference in kept if reference() is not target]
+    target._node, target._nr = edge
+    target._requires_grad = True
+    if target.retains_grad:
+        retain(target)
+
+
+def repoint_saved(node: Any, result: Tensor, target: Tensor) -> None:
+    """A node that saved its output finds it in the written memory from now on."""
+    slots = getattr(node, "plan", None)
+    slot = slots.slots.get(~result._nr) if slots is not None else None
+    if slot is not None and isinstance(node.saved[slot], SavedOutput):
+        node.saved[slot].repoint(target)
+
+
+def rebase_view(target: Tensor, node: Any, result: Tensor | None = None) -> None:
+    """The base's history after a write through `target`."""
+    base = target._view.base
+    take_history(base, (CopySlices(base, target._view.chain, node, result), 0))
     regenerate_history(target)
 
 
-def keep_view_history(target: Tensor) -> None:
-    """A write under no_grad changes no history: the view's stays as it was."""
-    if target._node is not None or not target._view.base._requires_grad:
-        target._view.seen = target._storage.version
-
-
-def take_history(target: Tensor, result: Tensor) -> None:
-    target._node, target._nr = result._node, result._nr
-    target._requires_grad = result._requires_grad
-    node = result._node
-    if node is None or getattr(node, "saved", None) is None:
-        return
-    entry = node.saved.get(~result._nr)
-    if entry is not None and hasattr(entry, "storage"):  # the saved output is this memory now
-        entry.array, entry.storage = target._array, target._storage
-        entry.version = target._storage.version
-
-
-# --- views of what was written -------------------------------------------------------------------
-
-
-def look(value: Any, chain: Any) -> Any:
-    """Follows a chain of view ops from the base."""
-    for op, attrs, position in chain:
-        value = op(value, **attrs)
-        if op.multi_view:
-            value = value[position]
-    return value
-
-
-def put(base: Any, chain: Any, patch: Any) -> Any:
-    """`base` with `patch` at the place `chain` looks at: the functional form of a write."""
-    if not chain:
-        return patch
-    (op, attrs, position), rest = chain[0], chain[1:]
-    if rest:
-        inner = op(base, **attrs)
-        patch = put(inner[position] if op.multi_view else inner, rest, patch)
-    if op.multi_view:
-        return op.put(base, patch, position=position, **attrs)
-    if op.put is None:
-        raise RuntimeError(f"{op.name}: writing through this view is not supported; clone() first")
-    return op.put(base, patch, **attrs)
-
-
-class _ChainNode(Node):
-    """A node that knows a base and the view chain into it."""
-
-    __slots__ = ("base_type", "chain", "out_types")
-
-    def _prepare(self, base: Tensor, chain: Any, edges: tuple[Any, ...]) -> None:
-        self.base_type = TensorType(base.dtype, base._array.shape)
-        self.chain, self.edges = chain, edges
-        self.out_types = (self.base_type,)
-        self.sequence, self.place = next_sequence(), user_place()
-        self.extra = self.in_hooks = self.out_hooks = None
-
-
-class CopySlices(_ChainNode):
-    """The base after a write through a view: (old base, written value) -> new base."""
-
-    __slots__ = ()
-    __module__ = "builtins"
-
-    def __init__(self, base: Tensor, chain: Any, result: Tensor):
-        self._prepare(base, chain, (history(base), history(result)))
-
-    def name(self) -> str:
-        return "torch::autograd::CopySlices"
-
-    def apply(self, grads: list[Any]) -> list[Any]:
-        grad = grads[0]
-        part = look(grad, self.chain)
-        rest = None
-        if self.edges[0] is not None:
-            rest = put(grad, self.chain, TABLE["zeros_like"](part))
-        return [rest, part.clone()]
-
-
-class AsStridedBackward0(_ChainNode):
-    """The history of a view whose base was written: base -> view."""
-
-    __slots__ = ()
-    __module__ = "builtins"
-
-    def __init__(self, base: Tensor, chain: Any, view: Tensor):
-        self._prepare(base, chain, (history(base),))
-        self.out_types = (TensorType(view.dtype, view._array.shape),)
-
-    def apply(self, grads: list[Any]) -> list[Any]:
-        shape, dtype = self.base_type.shape, self.base_type.dtype
-        zeros = TABLE["full"](size=shape, fill_value=0, dtype=dtype)
-        return [put(zeros, self.chain, grads[0])]
-
-
-def regenerate_history(view_tensor: Tensor) -> None:
-    view = view_tensor._view
-    view.seen = view_tensor._storage.version
+def regenerate_history(tensor: Tensor) -> None:
+    """The base was written since the view's history was made: derive it from the base's."""
+    view = tensor._view
     base = view.base
-    if not base._requires_grad or view_tensor.dtype.category < FLOAT:
+    if not base._requires_grad or tensor.dtype.category < FLOAT:
+        view.seen = tensor._storage.version
         return
-    view_tensor._node = AsStridedBackward0(base, view.chain, view_tensor)
-    view_tensor._nr, view_tensor._requires_grad = 0, True
+    check_view(tensor, _INDIRECT)
+    view.seen = tensor._storage.version
+    take_history(tensor, (AsStridedBackward0(base, view.chain, tensor), 0))
 
 
 def write_out(function: Any, args: Any, kwargs: Any, out: Any) -> Any:
     """`f(..., out=t)`: resizes `t` where its shape differs and writes the result into it."""
     if state.grad_enabled:
         everything = [*args, *kwargs.values(), *(out if isinstance(out, tuple | list) else [out])]
-        if any(isinstance(a, Tensor) and a._requires_grad for a in everything):
+        if needs_grad(everything, {}):
+            name = function.__name__.rstrip("_")
             raise RuntimeError(
-                f"{function.__name__}(): functions with out=... arguments don't support automatic "
+                f"{name}(): functions with out=... arguments don't support automatic "
                 "differentiation, but one of the arguments requires grad."
             )
     result = function(*args, **kwargs)
@@ -313,6 +312,8 @@ def copy_out(result: Tensor, out: Any, name: str) -> None:
     if result.dtype.category > out.dtype.category:
         raise RuntimeError(f"result type {type_word(result.dtype)} can't be cast to the desired "
                            f"output type {type_word(out.dtype)}")  # fmt: skip
+    if out._mark == "inference" and not state.inference:
+        check_memory(out)
     if out._array.shape != result._array.shape:
         out._array = np.empty(result._array.shape, out.dtype.storage)
         out._storage = Storage(out._array, out._version)
@@ -323,5 +324,7 @@ def copy_out(result: Tensor, out: Any, name: str) -> None:
         watcher(out, result)
 
 
+__all__ = ["AsStridedBackward0", "CopySlices", "bump", "copy_out", "last_write", "look", "put",
+           "rebase_view", "regenerate_history", "run_inplace", "take_history"]  # fmt: skip
 value_module.run_inplace = run_inplace
 value_module.write_out = write_out

@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 from ..ir.bind import state
+from .places import user_place
 
 
 class _ModeContext:
@@ -58,11 +59,45 @@ class _ModeContext:
         return type(self)()
 
 
+def get_mode() -> tuple[bool, bool, bool, Any]:
+    """All of this thread's grad and inference mode, for `restore_mode`."""
+    return state.grad_enabled, state.grad_asked, state.inference, state.cut
+
+
+def restore_mode(mode: tuple[bool, bool, bool, Any]) -> None:
+    """Brings back what `get_mode` gave."""
+    state.grad_enabled, state.grad_asked, state.inference, state.cut = mode
+
+
+def set_mode(enabled: bool) -> None:
+    """Sets grad mode; in inference mode it is only noted: history is recorded in neither case."""
+    state.grad_asked = enabled
+    state.grad_enabled = enabled and not state.inference
+    if not enabled:
+        state.cut = user_place()  # for errors about missing history
+
+
+class set_grad_mode:
+    """Grad mode for a block; the library's own context, which notes no place."""
+
+    __slots__ = ("enabled", "previous")
+
+    def __init__(self, enabled: bool):
+        self.enabled = enabled
+
+    def __enter__(self) -> None:
+        self.previous = state.grad_enabled
+        state.grad_enabled = self.enabled
+
+    def __exit__(self, *error: Any) -> None:
+        state.grad_enabled = self.previous
+
+
 class _GradMode(_ModeContext):
     enabled = False
 
     def __init__(self) -> None:
-        self.previous: list[bool] = []
+        self.previous: list[Any] = []
 
     def __new__(cls, function: Any = None) -> Any:
         self = super().__new__(cls)
@@ -72,11 +107,11 @@ class _GradMode(_ModeContext):
         return self(function)  # @no_grad without parentheses
 
     def __enter__(self) -> None:
-        self.previous.append(state.grad_enabled)
-        state.grad_enabled = self.enabled
+        self.previous.append(get_mode())
+        set_mode(self.enabled)
 
     def __exit__(self, *error: Any) -> None:
-        state.grad_enabled = self.previous.pop()
+        restore_mode(self.previous.pop())
 
 
 class no_grad(_GradMode):
@@ -98,19 +133,19 @@ class set_grad_enabled(_ModeContext):
                 f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, "
                 f"not {type(mode).__name__}"
             )
-        self.previous = state.grad_enabled
+        self.previous = get_mode()
         self.mode = mode
-        state.grad_enabled = mode
+        set_mode(mode)
 
     def __call__(self, function: Any) -> Any:
-        state.grad_enabled = self.previous  # as a decorator it changes nothing now
+        restore_mode(self.previous)  # as a decorator it changes nothing now
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        state.grad_enabled = self.mode
+        set_mode(self.mode)
 
     def __exit__(self, *error: Any) -> None:
-        state.grad_enabled = self.previous
+        restore_mode(self.previous)
 
     def clone(self) -> Any:
         return set_grad_enabled(self.mode)
@@ -121,7 +156,7 @@ class inference_mode(_ModeContext):
 
     def __init__(self, mode: bool = True):
         self.mode = mode
-        self.previous: list[tuple[bool, bool]] = []
+        self.previous: list[Any] = []
 
     def __new__(cls, mode: Any = True) -> Any:
         self = super().__new__(cls)
@@ -131,21 +166,22 @@ class inference_mode(_ModeContext):
         return self(mode)
 
     def __enter__(self) -> None:
-        self.previous.append((state.grad_enabled, state.inference))
+        self.previous.append(get_mode())
         state.inference = self.mode
-        if self.mode:
-            state.grad_enabled = False
+        set_mode(not self.mode)
 
     def __exit__(self, *error: Any) -> None:
-        state.grad_enabled, state.inference = self.previous.pop()
+        restore_mode(self.previous.pop())
 
     def clone(self) -> Any:
         return inference_mode(self.mode)
 
 
 def is_grad_enabled() -> bool:
-    return state.grad_enabled
+    """Is grad mode on in this thread?"""
+    return state.grad_enabled or (state.inference and state.grad_asked)
 
 
 def is_inference_mode_enabled() -> bool:
+    """Is inference mode on in this thread?"""
     return state.inference

@@ -11,30 +11,36 @@ class Storage:
     """The array that owns the bytes (`root`) and how often they were written in place.
 
     A tensor and its views share one Storage. `x.data` has one of its own on the same root: it
-    shares the bytes, not the counter. Note [Lazy storage]: results of ops get theirs when first
-    needed (a view is made or the value is saved), since most never need one.
+    shares the bytes, not the counter. `written` is where the user wrote last, for errors.
+
+    Note [Lazy storage]
+        Results of ops get theirs when first needed (a view is made, an output is saved, a write
+        happens), since most never need one. A tensor without a storage is at version 0.
     """
 
-    __slots__ = ("root", "version")
+    __slots__ = ("root", "version", "written")
 
     def __init__(self, root: np.ndarray, version: int = 0):
         self.root = root
         self.version = version
+        self.written: Any = None
 
     @property
     def pointer(self) -> int:
+        """The address of the first byte."""
         return int(self.root.__array_interface__["data"][0])
 
     @property
     def nbytes(self) -> int:
+        """The size of the whole memory."""
         return int(self.root.nbytes)
 
 
 class View:
     """How a tensor was viewed from its base: a chain of view ops.
 
-    `chain` holds (op, attrs) steps from `base` on. `seen` is the storage version for which the
-    tensor's history is right; when the base was written since, it is derived anew.
+    `chain` holds (op, attrs, position) steps from `base` on. `seen` is the storage version for
+    which the tensor's history is right; when the base was written since, it is derived anew.
     `origin` says how the view came to be, where that forbids in-place writes later.
     """
 

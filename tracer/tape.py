@@ -1,10 +1,4 @@
-"""The autograd graph: nodes with torch's names, edges and saved values.
-
-Note [Saved values]
-    A rule's parameter list says what is saved. Inputs are saved as (tensor, version); an output is
-    saved as its array with the storage's version, not as the Tensor, which would make a reference
-    cycle through its own node; unpacking re-attaches the node.
-"""
+"""The autograd graph: nodes with torch's names, edges and saved values."""
 
 from __future__ import annotations
 
@@ -13,191 +7,123 @@ import sys
 import weakref
 from typing import Any
 
-from ..ir.op import INPUT, OUTPUT, Frame, Op, pull
+from ..ir.op import ATTR, INPUT, INPUT_TYPE, OUTPUT, Frame, Op, fit
 from ..ir.types import TensorType
 from ..ir.value import Value
-from .storage import Storage
+from .hooks import RemovableHandle
+from .places import add_package_folder, describe_place, line_of, user_place
+from .saved import FREED, Freed, Plan, unpack
+from .tensor import Tensor
 
-_sequence = itertools.count().__next__
-FREED = "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after calling backward."  # noqa: E501
-
-
-# --- where the user was --------------------------------------------------------------------------
-
-_OUR_FILES: dict[str, bool] = {}
-_PACKAGE_FOLDERS: list[str] = []
+# Anomaly mode of the process: empty when off, else a stack of "check for NaN" flags.
+ANOMALY: list[bool] = []
+next_sequence = itertools.count().__next__
 
 
-def add_package_folder(folder: str) -> None:
-    """Frames of code in `folder` are ours, not the user's."""
-    _PACKAGE_FOLDERS.append(folder)
+class Extra:
+    """The rare facts of a node: hooks by kind, retained gradients, the user's metadata."""
+
+    __slots__ = ("metadata", "posthooks", "prehooks", "retained", "tensor_hooks")
+
+    def __init__(self) -> None:
+        self.tensor_hooks: dict[int, dict[int, Any]] = {}  # by output number
+        self.retained: dict[int, list[Any]] = {}  # by output number: weak references to tensors
+        self.prehooks: dict[int, Any] = {}
+        self.posthooks: dict[int, Any] = {}
+        self.metadata: dict[str, Any] = {}
 
 
-def is_ours(filename: str) -> bool:
-    known = _OUR_FILES.get(filename)
-    if known is None:
-        known = filename.startswith(tuple(_PACKAGE_FOLDERS)) or filename.startswith("<wengert")
-        _OUR_FILES[filename] = known
-    return known
+_PUBLIC = ("_input_metadata", "_register_hook_dict", "_sequence_nr", "_set_sequence_nr",
+           "metadata", "name", "next_functions", "register_hook", "register_prehook",
+           "requires_grad")  # fmt: skip
+_DUNDERS = tuple(name for name in dir(object)) + ("__call__",)
 
 
-def user_place() -> tuple[Any, int] | None:
-    """The user's code object and instruction offset: cheap to take, resolved only when asked."""
-    frame: Any = sys._getframe(1)
-    ours = _OUR_FILES
-    while frame is not None:
-        code = frame.f_code
-        known = ours.get(code.co_filename)
-        if known is None:
-            known = is_ours(code.co_filename)
-        if not known:
-            return code, frame.f_lasti
-        frame = frame.f_back
-    return None
+class InputMetadata:
+    """What a node knows of a gradient it receives."""
 
+    def __init__(self, type_: TensorType):
+        self.dtype, self.shape = type_
+        self.is_nested_tensor = self.is_cpp_nested_tensor = False
 
-def describe_place(place: tuple[Any, int] | None) -> str:
-    """`file:line` of a place taken by `user_place`."""
-    if place is None:
-        return "unknown place"
-    return f"{place[0].co_filename}:{line_of(place)}"
+    @property
+    def device(self) -> Any:
+        from .tensor import CPU
 
-
-def line_of(place: tuple[Any, int]) -> int:
-    code, offset = place
-    line = code.co_firstlineno
-    for start, stop, number in code.co_lines():
-        if start <= offset < stop and number is not None:
-            line = number
-    return int(line)
-
-
-# --- saved values --------------------------------------------------------------------------------
-
-
-class SavedOutput:
-    """An output kept for backward without a reference to its own node."""
-
-    __slots__ = ("array", "dtype", "storage", "tensor_class", "version", "view")
-
-    def __init__(self, tensor: Any):
-        if tensor._storage is None:
-            tensor._storage = Storage(tensor._array)
-        self.array, self.dtype, self.storage = tensor._array, tensor.dtype, tensor._storage
-        self.version = self.storage.version
-
-
-class SavedInput:
-    """An input kept for backward, with the version it had."""
-
-    __slots__ = ("tensor", "version")
-
-    def __init__(self, tensor: Any):
-        if tensor._storage is None:
-            tensor._storage = Storage(tensor._array)
-        self.tensor, self.version = tensor, tensor._storage.version
-
-
-class PackedSaved:
-    """A value handed to the user's `saved_tensors_hooks`."""
-
-    __slots__ = ("packed", "unpack")
-
-    def __init__(self, packed: Any, unpack: Any):
-        self.packed, self.unpack = packed, unpack
-
-
-_FREEABLE = (SavedInput, SavedOutput, PackedSaved)
-NOTHING_SAVED: dict[int, Any] = {}
-
-
-class SavePlan:
-    """Which inputs and outputs the needed rules of an op name."""
-
-    __slots__ = ("inputs", "needs", "outputs")
-
-    def __init__(self, op: Op, needs: tuple[bool, ...]):
-        inputs, outputs = set(), set()
-        for position, needed in enumerate(needs):
-            rule = op.rule_for(position) if needed else None
-            if rule is None:
-                continue
-            for where in rule.wants(INPUT):
-                if op.variadic is not None and where == op.variadic:
-                    inputs.update(range(where, len(needs)))
-                else:
-                    inputs.add(where)
-            outputs.update(rule.wants(OUTPUT))
-        self.needs = needs
-        self.inputs = tuple(sorted(inputs))
-        self.outputs = tuple(sorted(outputs))
-
-
-# --- nodes ---------------------------------------------------------------------------------------
+        return CPU
 
 
 class Node:
     """A step of the autograd graph: gradients of outputs in, gradients of inputs out."""
 
-    __slots__ = ("__weakref__", "edges", "extra", "in_hooks", "out_hooks", "place", "sequence")
+    __slots__ = ("__weakref__", "edges", "extra", "place", "sequence")
 
-    # Is the node skipped when it only waits for gradients of leaves nobody asked for?
     def name(self) -> str:
+        """torch's name of the node."""
         return type(self).__name__
 
     def apply(self, grads: list[Any]) -> list[Any]:
         """Gradients of all inputs, aligned with `edges`."""
         raise NotImplementedError
 
-    def release(self) -> None:
+    def release(self, freed: Freed) -> None:
         """Frees what was saved for backward."""
+
+    def output_types(self) -> tuple[TensorType, ...]:
+        """The types of the gradients it receives."""
+        return tuple(getattr(self, "out_types", ()))
 
     @property
     def next_functions(self) -> tuple[Any, ...]:
+        """The nodes gradients flow on to, each with the number of its output."""
         return tuple((None, 0) if edge is None else edge for edge in self.edges)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return self._notes().setdefault("metadata", {})
+        """A dictionary for the user's notes."""
+        return self._extra().metadata
 
-    def _notes(self) -> dict[str, Any]:
+    def _extra(self) -> Extra:
         if self.extra is None:
-            self.extra = {}
+            self.extra = Extra()
         return self.extra
 
     @property
     def requires_grad(self) -> bool:
         return True
 
+    @property
+    def _input_metadata(self) -> list[Any]:
+        return [InputMetadata(t) for t in self.output_types()]
+
     def _sequence_nr(self) -> int:
         return self.sequence
 
+    def _set_sequence_nr(self, number: int) -> None:
+        self.sequence = number
+
     def register_hook(self, hook: Any) -> Any:
         """`hook(grad_inputs, grad_outputs)` runs after the node; it may replace grad_inputs."""
-        from .hooks import RemovableHandle
-
-        if self.out_hooks is None:
-            self.out_hooks = {}
-        return RemovableHandle(self.out_hooks, hook)
+        return RemovableHandle(self._extra().posthooks, hook)
 
     def register_prehook(self, hook: Any) -> Any:
         """`hook(grad_outputs)` runs before the node; it may replace them."""
-        from .hooks import RemovableHandle
-
-        notes = self._notes().setdefault("prehooks", {})
-        return RemovableHandle(notes, hook)
+        return RemovableHandle(self._extra().prehooks, hook)
 
     def _register_hook_dict(self, hooks: dict[int, Any]) -> None:
         """Hooks of a table kept elsewhere, torch's old way."""
-        self.out_hooks = hooks
+        self._extra().posthooks = hooks
 
     def __call__(self, *grads: Any) -> Any:
         """Runs the node by hand, freeing nothing."""
-        from .modes import no_grad
-
-        with no_grad():
-            results = self.apply(list(grads))
+        results = self.apply(list(grads))
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _saved_names(self) -> list[str]:
+        return []
+
+    def __dir__(self) -> list[str]:
+        return sorted({*_DUNDERS, *_PUBLIC, *self._saved_names()})
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"
@@ -206,76 +132,59 @@ class Node:
 
 
 class OpNode(Node, Frame):
-    """The node of a catalogue op. Subclasses carry torch's name and `op`."""
+    """The node of a catalogue op. Subclasses carry torch's name and `op`.
 
-    __slots__ = ("attrs", "in_types", "needs", "out_types", "saved")
+    Note [Uniform calls]
+        Where all tensors of a call have one dtype and shape, as they mostly have, the node keeps
+        these two (`uniform`); otherwise the types of inputs and outputs (`types`).
+    """
+
+    __slots__ = ("attrs", "plan", "saved", "types", "uniform", "versions")
 
     op: Op
 
+    # --- what `pull` asks ---
+
     def input(self, position: int) -> Any:
-        return self.unpack(position)
+        slot = self.plan.slots.get(position)
+        return None if slot is None else unpack(self, slot)
 
     def output(self, position: int) -> Any:
-        return self.unpack(~position)
-
-    def unpack(self, key: int) -> Any:
-        if self.saved is None:
-            raise RuntimeError(second_backward_message(self))
-        entry = self.saved[key]
-        kind = type(entry)
-        if kind is SavedInput:
-            tensor = entry.tensor
-            if tensor._storage.version != entry.version:
-                raise RuntimeError(self.changed_message(key, tensor, entry.version))
-            return tensor
-        if kind is SavedOutput:
-            if entry.storage.version != entry.version:
-                raise RuntimeError(self.changed_message(key, entry, entry.version))
-            return self.reattach(key, entry)
-        if kind is PackedSaved:
-            return unpack_by_hook(self, key, entry)
-        return entry
-
-    def reattach(self, key: int, entry: SavedOutput) -> Any:
-        from .tensor import Tensor
-
-        tensor = Tensor._wrap(entry.array, entry.dtype)
-        tensor._storage = entry.storage
-        if entry.dtype.category >= 2:
-            tensor._node, tensor._nr, tensor._requires_grad = self, ~key, True
-        return tensor
-
-    def changed_message(self, key: int, value: Any, version: int) -> str:
-        from .inplace import last_write
-
-        array = value.array if isinstance(value, SavedOutput) else value._array
-        storage = value.storage if isinstance(value, SavedOutput) else value._storage
-        what = f"output {~key} of {self.name()}" if key < 0 else (
-            f"which is input {key} of {self.name()}")  # fmt: skip
-        return (
-            "one of the variables needed for gradient computation has been modified by an inplace "
-            f"operation: [torch.{value.dtype.name} {list(array.shape)}], {what}, is at version "
-            f"{storage.version}; expected version {version} instead. It was saved at "
-            f"{describe_place(self.place)} and changed at {last_write(storage)}. "
-            "Hint: clone() the value before changing it, or use the out-of-place operation."
-        )
+        return unpack(self, self.plan.slots[~position])
 
     def input_type(self, position: int) -> TensorType:
-        return self.in_types[position]
+        return self.uniform if self.types is None else self.types[0][position]
 
     def output_type(self, position: int) -> TensorType:
-        return self.out_types[position]
+        return self.uniform if self.types is None else self.types[1][position]
 
     def input_count(self) -> int:
         return len(self.edges)
 
-    def apply(self, grads: list[Any]) -> list[Any]:
-        return pull(self, grads, self.needs)
+    def fit_input(self, grad: Any, position: int) -> Any:
+        if grad is None:
+            return None
+        wanted = self.uniform if self.types is None else self.types[0][position]
+        return grad if grad.has_type(wanted) else fit(grad, wanted)
 
-    def release(self) -> None:
-        saved = self.saved
-        if saved and any(type(entry) in _FREEABLE for entry in saved.values()):
-            self.saved = None
+    # --- what the engine asks ---
+
+    def apply(self, grads: list[Any]) -> list[Any]:
+        types = self.types
+        if types is not None and len(grads) < len(types[1]):
+            grads = grads + [None] * (len(types[1]) - len(grads))
+        if self.saved.__class__ is Freed:
+            raise RuntimeError(self.saved.message())
+        return self.plan.pull(self, grads)
+
+    def release(self, freed: Freed) -> None:
+        if self.saved:
+            self.saved = freed
+
+    def output_types(self) -> tuple[TensorType, ...]:
+        return (self.uniform,) if self.types is None else tuple(self.types[1])
+
+    # --- what the user may look at ---
 
     @property
     def next_functions(self) -> tuple[Any, ...]:
@@ -287,80 +196,104 @@ class OpNode(Node, Frame):
         )
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_saved_"):
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        return saved_attribute(self, name[len("_saved_") :])
+        for prefix, look in (("_saved_", saved_attribute), ("_raw_saved_", RawSaved)):
+            if name.startswith(prefix) and f"_saved_{name[len(prefix) :]}" in self._saved_names():
+                return look(self, name[len(prefix) :])
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def __dir__(self) -> list[str]:
-        op = self.op
-        saved = [f"_saved_{n}" for n in (*op.inputs, *op.outputs, *op.attributes)
-                 if _names_saved(op, n)]  # fmt: skip
-        return sorted({*super().__dir__(), *saved})
+    def _saved_names(self) -> list[str]:
+        names = [f"_saved_{name}" for name in shown_names(self.op, self.attrs)]
+        kept = {n for rule in self.op.rules.values() for n in tensor_names(self.op, rule)}
+        return names + [f"_raw_saved_{name}" for name in sorted(kept)]
 
 
-def _names_saved(op: Op, name: str) -> bool:
+def tensor_names(op: Op, rule: Any) -> list[str]:
+    """The inputs and outputs a rule names."""
+    return [op.inputs[k] for k in rule.wants(INPUT)] + [op.outputs[k] for k in rule.wants(OUTPUT)]
+
+
+def shown_names(op: Op, attrs: dict[str, Any]) -> list[str]:
+    """What torch shows as `_saved_<name>`: what the rules name, and sizes for `<name>_type`."""
+    names: set[str] = set()
     for rule in op.rules.values():
-        for kind, where in rule.arguments:
-            if kind == INPUT and op.inputs[where] == name:
-                return True
-            if kind == OUTPUT and op.outputs[where] == name:
-                return True
-    return name in op.attributes
+        names.update(tensor_names(op, rule))
+        names.update(f"{op.inputs[k]}_sym_sizes" for k in rule.wants(INPUT_TYPE))
+        names.update(name for kind, name in rule.arguments if kind == ATTR)
+    if attrs.get("whole"):  # torch's overload without dimensions
+        names -= {"dim", "keepdim"}
+    names.discard("whole")
+    return sorted(names)
 
 
 def saved_attribute(node: OpNode, name: str) -> Any:
-    """`node._saved_<name>`: a saved input, output or an attribute."""
+    """`node._saved_<name>`: a saved input, output, attribute or shape."""
     op = node.op
-    if name in op.attributes:
-        return node.attrs[name] if name in node.attrs else op.defaults[name]
-    if not _names_saved(op, name):
-        raise AttributeError(f"'{node.name()}' object has no attribute '_saved_{name}'")
-    if node.saved is None:
-        raise RuntimeError(second_backward_message(node))
     if name in op.inputs:
         position = op.inputs.index(name)
-        return node.unpack(position) if position in node.saved else None
-    key = ~op.outputs.index(name)
-    return node.unpack(key) if key in node.saved else None
+        if op.variadic == position:
+            return tuple(as_shown(node.input(k)) for k in range(position, node.input_count()))
+        return as_shown(node.input(position))
+    if name in op.outputs:
+        slot = node.plan.slots.get(~op.outputs.index(name))
+        return None if slot is None else unpack(node, slot)
+    if name.endswith("_sym_sizes") and name[:-10] in op.inputs:
+        position = op.inputs.index(name[:-10])
+        if op.variadic == position:
+            return tuple(node.input_type(k).shape for k in range(position, node.input_count()))
+        return node.input_type(position).shape
+    return as_torch_attribute(node.attrs[name] if name in node.attrs else op.defaults[name])
 
 
-def unpack_by_hook(node: OpNode, key: int, entry: PackedSaved) -> Any:
-    """The user's unpack hook gives the value; its history is the saved one's."""
-    from .tensor import Tensor
-
-    value = entry.unpack(entry.packed[0])
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"Output of saved tensor unpack_hook expected to be a Tensor but got {type(value)}"
-        )
-    if key < 0:
-        history: Any = (node, ~key)
-        needs = True
-    else:
-        history, needs = entry.packed[1:]
-        if history is not None and history[0] is None:
-            return value if value is history[1] else _with_leaf_history(value, history[1])
-    fresh = Tensor._wrap(value._array, value.dtype)
-    fresh._storage = value._storage
-    if history is not None and needs:
-        fresh._node, fresh._nr, fresh._requires_grad = history[0], history[1], True
-    return fresh
+def as_torch_attribute(value: Any) -> Any:
+    """Negative dims show as C++'s unsigned numbers in torch; ours are never negative."""
+    return list(value) if isinstance(value, list) else value
 
 
-def _with_leaf_history(value: Any, leaf: Any) -> Any:
-    from .tensor import Tensor
+def as_shown(value: Any) -> Any:
+    """Numbers were wrapped to 0-d tensors by torch."""
+    if isinstance(value, bool | int | float | complex):
+        from .creation import tensor
 
-    fresh = Tensor._wrap(value._array, value.dtype)
-    if leaf._requires_grad:
-        fresh._requires_grad, fresh._node = True, accumulator_of(leaf)
-    return fresh
+        kinds = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+        from ..ir.types import BY_NAME
+
+        return tensor(value, dtype=BY_NAME[kinds[type(value)]])
+    return value
 
 
-def second_backward_message(node: Any) -> str:
-    notes = node.extra or {}
-    first = notes.get("freed_at")
-    where = f" The first backward was at {describe_place(first)}." if first else ""
-    return FREED + where
+class RawSaved:
+    """`node._raw_saved_<name>`: where hooks may be put on one saved value."""
+
+    def __init__(self, node: OpNode, name: str):
+        self._node, self._name = node, name
+
+    @property
+    def data(self) -> Any:
+        return saved_attribute(self._node, self._name)
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """The value goes through `pack_hook` now and `unpack_hook` when backward wants it."""
+        from .eager import history
+        from .saved import OWN, PackedSaved, SavedOutput
+
+        node, op = self._node, self._node.op
+        key = (op.inputs.index(self._name) if self._name in op.inputs
+               else ~op.outputs.index(self._name))  # fmt: skip
+        slot = node.plan.slots.get(key)
+        if node.saved.__class__ is Freed:
+            raise RuntimeError(node.saved.message())
+        entry = None if slot is None else node.saved[slot]
+        if isinstance(entry, PackedSaved):
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already "
+                               "been set is not allowed. Hint: only one pair of hooks is allowed "
+                               "at a time.")  # fmt: skip
+        if not isinstance(entry, Tensor | SavedOutput):
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is "
+                               "forbidden")  # fmt: skip
+        value = unpack(node, slot)
+        edge = OWN if key < 0 else history(value)
+        packed = PackedSaved((pack_hook, unpack_hook), value, edge)
+        node.saved = (*node.saved[:slot], packed, *node.saved[slot + 1 :])
 
 
 class AccumulateGrad(Node):
@@ -373,26 +306,78 @@ class AccumulateGrad(Node):
         self.variable = variable
         self.edges = ()
         self.sequence = sys.maxsize
-        self.place = self.extra = self.in_hooks = self.out_hooks = None
+        self.place = self.extra = None
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 
+    def apply(self, grads: list[Any]) -> list[Any]:
+        from .accumulate import accumulate
+
+        if grads and grads[0] is not None:
+            accumulate(self.variable, [grads[0]], False)
+        return []
+
+    def output_types(self) -> tuple[TensorType, ...]:
+        return (self.variable.type_,)
+
+    def _sequence_nr(self) -> int:
+        return 2**64 - 1
+
+    def _saved_names(self) -> list[str]:
+        return ["variable"]
+
+
+def hook_table(tensor: Any) -> dict[int, Any]:
+    """The table of hooks of a tensor: on the leaf, or on its place among its node's outputs."""
+    node = tensor.grad_fn
+    if node is None:
+        facts = tensor._leaf_facts()
+        if facts.hooks is None:
+            facts.hooks = {}
+        return facts.hooks
+    return node._extra().tensor_hooks.setdefault(tensor._nr, {})
+
+
+def retain(tensor: Any) -> None:
+    """Registers that `.grad` of a non-leaf is kept."""
+    node = tensor.grad_fn
+    node._extra().retained.setdefault(tensor._nr, []).append(weakref.ref(tensor))
+
+
+class NotImplementedNode(Node):
+    """The history of an op without derivative: backward through it raises."""
+
+    __slots__ = ("op_name",)
+    __module__ = "builtins"
+
+    def __init__(self, op_name: str, edges: tuple[Any, ...]):
+        self.op_name, self.edges = op_name, edges
+        self.sequence, self.place, self.extra = next_sequence(), user_place(), None
+
+    def apply(self, grads: list[Any]) -> list[Any]:
+        raise RuntimeError(f"derivative for aten::{self.op_name} is not implemented "
+                           f"(called at {describe_place(self.place)})")  # fmt: skip
+
+
+NotImplementedNode.__name__ = NotImplementedNode.__qualname__ = "NotImplemented"
+
 
 def accumulator_of(leaf: Any) -> AccumulateGrad:
     """The leaf's AccumulateGrad: the same object as long as a graph holds it."""
-    reference = leaf.__dict__.get("_accumulator")
+    facts = leaf._leaf_facts()
+    reference = facts.accumulator
     node = reference() if reference is not None else None
     if node is None:
         node = AccumulateGrad(leaf)
-        leaf.__dict__["_accumulator"] = weakref.ref(node)
+        facts.accumulator = weakref.ref(node)
     return node
 
 
 _NODE_CLASSES: dict[tuple[str, str], type] = {}
 
 
-def node_class(op: Op, attrs: dict[str, Any], inputs: tuple[Any, ...] = ()) -> type:
+def node_class(op: Op, attrs: dict[str, Any], inputs: Any = ()) -> type:
     """The Node subclass of an op, made at first use.
 
     Some names depend on the attributes, some on which operands are Python numbers.
@@ -408,5 +393,7 @@ def node_class(op: Op, attrs: dict[str, Any], inputs: tuple[Any, ...] = ()) -> t
     return found
 
 
-def next_sequence() -> int:
-    return _sequence()
+__all__ = ["ANOMALY", "FREED", "AccumulateGrad", "Extra", "Freed", "Node", "NotImplementedNode",
+           "OpNode", "Plan", "accumulator_of", "add_package_folder", "describe_place",
+           "hook_table", "line_of", "next_sequence", "node_class", "retain",
+           "user_place"]  # fmt: skip

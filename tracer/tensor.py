@@ -9,96 +9,21 @@ import numpy as np
 from ..ir.bind import epoch, notify, state
 from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16
 from ..ir.value import Value
+from .facts import CPU, Size, device, require_cpu
 from .hooks import RemovableHandle
+from .places import user_place
 from .storage import Storage
 
 
-class Size(tuple):
-    """A shape; prints as torch.Size([2, 3])."""
+class LeafFacts:
+    """What only leaves have: their node (weakly), hooks, and hooks after accumulation."""
 
-    __slots__ = ()
+    __slots__ = ("accumulator", "hooks", "post_hooks")
 
-    def __repr__(self) -> str:
-        return f"torch.Size([{', '.join(map(str, self))}])"
-
-    def numel(self) -> int:
-        count = 1
-        for size in self:
-            count *= size
-        return count
-
-    def __getitem__(self, index: Any) -> Any:
-        result = tuple.__getitem__(self, index)
-        return Size(result) if isinstance(index, slice) else result
-
-    def __add__(self, other: Any) -> Size:
-        return Size(tuple.__add__(self, tuple(other)))
-
-    def __mul__(self, count: Any) -> Size:
-        return Size(tuple.__mul__(self, count))
-
-
-class device:
-    """Where a tensor lives: always the CPU. Other devices raise as torch without them does."""
-
-    __slots__ = ("index", "type")
-
-    def __init__(self, kind: Any, index: int | None = None):
-        if isinstance(kind, device):
-            kind, index = kind.type, kind.index
-        if not isinstance(kind, str):
-            raise TypeError(f"device(): argument 'type' must be str, not {type(kind).__name__}")
-        name, _, number = kind.partition(":")
-        if name not in _KNOWN_DEVICES:
-            raise RuntimeError(f"Expected one of {', '.join(_KNOWN_DEVICES)} device type at start "
-                               f"of device string: {kind}")  # fmt: skip
-        if number:
-            if not number.isdigit():
-                raise RuntimeError(f"Invalid device string: '{kind}'")
-            index = int(number)
-        self.type, self.index = name, index
-
-    def __repr__(self) -> str:
-        if self.index is None:
-            return f"device(type='{self.type}')"
-        return f"device(type='{self.type}', index={self.index})"
-
-    def __str__(self) -> str:
-        return self.type if self.index is None else f"{self.type}:{self.index}"
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
-
-    def __hash__(self) -> int:
-        return hash((self.type, self.index))
-
-    def __reduce__(self) -> Any:
-        return device, (str(self),)
-
-    def __enter__(self) -> device:
-        require_cpu(self)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        pass
-
-
-_KNOWN_DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "xla", "vulkan")
-CPU = device("cpu")
-
-
-def require_cpu(wanted: Any) -> None:
-    """Raises torch's error for a device that is not the CPU."""
-    if wanted is None:
-        return
-    if isinstance(wanted, int):
-        wanted = f"cuda:{wanted}"
-    kind = (wanted if isinstance(wanted, device) else device(wanted)).type
-    if kind == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
-    if kind != "cpu":
-        raise NotImplementedError(f"device '{kind}' is not supported: tensors live on the CPU; "
-                                  "leave device out or pass 'cpu'")  # fmt: skip
+    def __init__(self) -> None:
+        self.accumulator: Any = None
+        self.hooks: dict[int, Any] | None = None
+        self.post_hooks: dict[int, Any] | None = None
 
 
 class _TensorMeta(type):
@@ -108,8 +33,9 @@ class _TensorMeta(type):
 class Tensor(Value, metaclass=_TensorMeta):
     """A multi-dimensional array that knows how it was computed."""
 
-    __slots__ = ("__dict__", "__weakref__", "_array", "_grad", "_node", "_nr", "_requires_grad",
-                 "_storage", "_view", "dtype")  # fmt: skip
+    # `_mark` says why a tensor has no history though its inputs had: "inference", or (how, place)
+    __slots__ = ("__dict__", "__weakref__", "_array", "_grad", "_leaf", "_mark", "_node", "_nr",
+                 "_requires_grad", "_storage", "_view", "dtype")  # fmt: skip
 
     _array: np.ndarray
     __array_priority__ = 1000
@@ -126,9 +52,31 @@ class Tensor(Value, metaclass=_TensorMeta):
         self._array = array
         self.dtype = dtype
         self._requires_grad = False
-        self._storage = self._node = self._grad = self._view = None
+        self._storage = self._node = self._grad = self._view = self._leaf = self._mark = None
         self._nr = 0
         return self
+
+    def _twin(self) -> Tensor:
+        """Another tensor on the same memory and version counter, without history."""
+        fresh = Tensor._wrap(self._array, self.dtype)
+        fresh._storage = self.storage_
+        return fresh
+
+    def _leaf_facts(self) -> LeafFacts:
+        facts = self._leaf
+        if facts is None:
+            facts = self._leaf = LeafFacts()
+        return facts
+
+    def _legacy_name(self) -> str:
+        from .convert import type_name
+
+        return type_name(self.dtype)
+
+    def has_type(self, wanted: Any) -> bool:
+        """Are dtype and shape those of `wanted`?"""
+        dtype, shape = wanted
+        return self.dtype is dtype and self._array.shape == shape
 
     @staticmethod
     def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
@@ -158,7 +106,7 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     @property
     def _version(self) -> int:
-        if "_inference" in self.__dict__:
+        if self._mark == "inference":
             raise RuntimeError("Inference tensors do not track version counter.")
         return 0 if self._storage is None else self._storage.version
 
@@ -174,6 +122,8 @@ class Tensor(Value, metaclass=_TensorMeta):
         """The same memory without history; writes to it are not seen by autograd."""
         fresh = Tensor._wrap(self._array, self.dtype)
         fresh._storage = Storage(self.storage_.root)
+        if self._mark == "inference":
+            fresh._mark = "inference"
         return fresh
 
     @data.setter
@@ -191,7 +141,10 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     @property
     def requires_grad(self) -> bool:
-        return self._requires_grad
+        if self._requires_grad or self._view is None:
+            return self._requires_grad
+        # the base may have come to require grad since: a view of it then does, too
+        return self._view.base._requires_grad and self.dtype.category >= FLOAT
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
@@ -209,7 +162,7 @@ class Tensor(Value, metaclass=_TensorMeta):
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
             )
-        if wanted and "_inference" in self.__dict__ and not state.inference:
+        if wanted and self._mark == "inference" and not state.inference:
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not "
                 "allowed."
@@ -286,7 +239,7 @@ class Tensor(Value, metaclass=_TensorMeta):
             return
         self.__dict__["_retains"] = True
         notify("hooked", self)
-        from .engine import retain
+        from .tape import retain
 
         retain(self)
 
@@ -294,14 +247,17 @@ class Tensor(Value, metaclass=_TensorMeta):
         """`hook(grad)` is called with the gradient of this tensor; it may return another."""
         if not self._requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        from .engine import tensor_hooks
+        from .tape import hook_table
 
         notify("hooked", self)
-        return RemovableHandle(tensor_hooks(self), hook)
+        return RemovableHandle(hook_table(self), hook)
 
     @property
     def _backward_hooks(self) -> Any:
-        return self.__dict__.get("_hooks") or None
+        if self._node is None:
+            return self._leaf.hooks if self._leaf is not None else None
+        extra = self._node.extra
+        return extra.tensor_hooks.get(self._nr) if extra is not None else None
 
     def register_post_accumulate_grad_hook(self, hook: Any) -> RemovableHandle:
         """`hook(tensor)` is called after `.grad` of this leaf was accumulated."""
@@ -311,7 +267,10 @@ class Tensor(Value, metaclass=_TensorMeta):
             raise RuntimeError(
                 "post accumulate grad hooks cannot be registered on non-leaf tensors"
             )
-        return RemovableHandle(self.__dict__.setdefault("_post_hooks", {}), hook)
+        facts = self._leaf_facts()
+        if facts.post_hooks is None:
+            facts.post_hooks = {}
+        return RemovableHandle(facts.post_hooks, hook)
 
     def backward(
         self,
@@ -321,16 +280,19 @@ class Tensor(Value, metaclass=_TensorMeta):
         inputs: Any = None,
     ) -> None:
         """Adds the gradient of this tensor to the `.grad` of the leaves it was computed from."""
-        from .engine import backward
+        from .backward import backward
 
-        backward(self, gradient, retain_graph, create_graph, inputs)
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     # --- detaching ---
 
     def detach(self) -> Tensor:
         """The same memory and version counter without history."""
-        fresh = Tensor._wrap(self._array, self.dtype)
-        fresh._storage = self.storage_
+        fresh = self._twin()
+        if self._requires_grad:
+            fresh._mark = ("detach()", user_place())
+        elif self._mark is not None:
+            fresh._mark = self._mark
         note_detach(self, fresh)
         return fresh
 
@@ -338,12 +300,19 @@ class Tensor(Value, metaclass=_TensorMeta):
         """Cuts this tensor from its history."""
         if self._view is not None:
             raise RuntimeError(
-                "Can't detach views in-place; use detach() instead. If you are using DistributedData"
-                "Parallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients "
-                "are views of DDP buckets, and hence detach_() cannot be called on these gradients."
+                "Can't detach views in-place. Use detach() instead. If you are using "
+                "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
+                "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+                "these gradients."
             )
+        if self._requires_grad:
+            self._mark = ("detach_()", user_place())
         self._node, self._nr, self._requires_grad = None, 0, False
         return self
+
+    def is_inference(self) -> bool:
+        """Was the tensor made in inference mode?"""
+        return self._mark == "inference"
 
     @property
     def device(self) -> device:
@@ -404,3 +373,6 @@ def note_detach(source: Tensor, result: Tensor) -> None:
     watcher = getattr(state.top, "detached", None)
     if watcher is not None:
         watcher(source, result)
+
+
+__all__ = ["CPU", "LeafFacts", "Size", "Tensor", "device", "require_cpu"]

@@ -1,20 +1,25 @@
-"""Anomaly mode: backward checks for NaN and names the forward call of a failing node."""
+"""Anomaly mode: backward checks for NaN and names the forward call of a failing node.
 
-from ..tracer.engine import current
+The mode is the process's, not the thread's, as in torch.
+"""
+
+import warnings
+
+from ..tracer.tape import ANOMALY
 
 
 class set_detect_anomaly:
     """Turns anomaly mode on or off; as a context it restores the previous mode."""
 
     def __init__(self, mode, check_nan=True):
-        self.previous = current.anomaly
-        current.anomaly = check_nan if mode else None
+        self.previous = list(ANOMALY)
+        ANOMALY[:] = [check_nan] if mode else []
 
     def __enter__(self):
         return None
 
     def __exit__(self, *error):
-        current.anomaly = self.previous
+        ANOMALY[:] = self.previous
 
 
 class detect_anomaly:
@@ -22,14 +27,17 @@ class detect_anomaly:
 
     def __init__(self, check_nan=True):
         self.check_nan = check_nan
+        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and "
+                      "should only be enabled for debugging.", stacklevel=2)  # fmt: skip
 
     def __enter__(self):
-        self.previous = current.anomaly
-        current.anomaly = self.check_nan
+        self.previous = list(ANOMALY)
+        ANOMALY[:] = [self.check_nan]
 
     def __exit__(self, *error):
-        current.anomaly = self.previous
+        ANOMALY[:] = self.previous
 
 
 def is_anomaly_enabled():
-    return current.anomaly is not None
+    """Is anomaly mode on?"""
+    return bool(ANOMALY)

@@ -1,26 +1,24 @@
-"""`torch.autograd.graph`: nodes and hooks on saved tensors."""
+"""`torch.autograd.graph`: nodes, edges and hooks on saved tensors."""
 
+from ..tracer.backward import GradientEdge, get_gradient_edge
 from ..tracer.hooks import (
     disable_saved_tensors_hooks,
     register_multi_grad_hook,
     save_on_cpu,
     saved_tensors_hooks,
 )
-from ..tracer.tape import Node, accumulator_of
+from ..tracer.tape import Node
 
 
-def get_gradient_edge(tensor):
-    """The node and output number that gradients of `tensor` flow into."""
-    from collections import namedtuple
+def increment_version(tensor):
+    """Counts a write to one tensor, or to each of several, that autograd did not see."""
+    from ..tracer.inplace import bump
+    from ..tracer.tensor import Tensor
 
-    from ..tracer.eager import history
-
-    edge = history(tensor)
-    if edge is None:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not "
-                           "require gradients")  # fmt: skip
-    return namedtuple("GradientEdge", "node output_nr")(*edge)
+    for one in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        bump(one.storage_)
 
 
-__all__ = ["Node", "accumulator_of", "disable_saved_tensors_hooks", "get_gradient_edge",
-           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]  # fmt: skip
+__all__ = ["GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge",
+           "increment_version", "register_multi_grad_hook", "save_on_cpu",
+           "saved_tensors_hooks"]  # fmt: skip

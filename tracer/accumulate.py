@@ -1,0 +1,122 @@
+"""Sums of gradients: in the engine's buffers, in `.grad` of leaves, for `retain_grad`.
+
+Note [Taking a gradient]
+    The first gradient of a leaf becomes its `.grad`. It is taken as it is when nobody else can see
+    it: only the engine refers to the tensor, only the tensor to its array, and the array owns its
+    memory in the leaf's layout. Otherwise it is copied. Reference counts tell; how many the engine
+    itself holds is measured once, since it differs between versions of Python.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..ir.bind import notify, state
+from .tensor import Tensor
+
+_getrefcount = sys.getrefcount
+
+
+def add_into(slots: list[Any], number: int, grad: Any) -> None:
+    """Adds a gradient to slot `number`."""
+    if number >= len(slots):
+        slots.extend([None] * (number + 1 - len(slots)))
+    here = slots[number]
+    slots[number] = grad if here is None else here + grad
+
+
+def accumulate(leaf: Tensor, slots: list[Any], create_graph: bool) -> None:
+    """Adds the gradient in `slots` to the leaf's `.grad`: taken, copied, in place, or anew."""
+    grad = slots.pop()
+    if grad is None:
+        return
+    notify("grad_read", leaf)
+    here = leaf._grad
+    if here is not None and not create_graph:
+        here.add_(grad)
+    else:
+        if here is not None:
+            leaf._grad = here + grad
+        elif not create_graph and _is_ours(grad, leaf):
+            leaf._grad = grad
+        else:
+            leaf._grad = in_layout_of(leaf, grad if create_graph else grad.detach())
+        notify("grad_set", leaf)
+    facts = leaf._leaf
+    if facts is not None and facts.post_hooks:
+        for hook in list(facts.post_hooks.values()):
+            hook(leaf)
+
+
+def _is_ours(grad: Tensor, leaf: Tensor) -> bool:
+    """See Note [Taking a gradient]."""
+    array = grad._array
+    return (
+        _getrefcount(grad) <= _TENSOR_COUNT
+        and _getrefcount(array) <= _ARRAY_COUNT
+        and grad.__class__ is Tensor
+        and grad._storage is None
+        and not grad._requires_grad
+        and array.base is None
+        and array.flags.writeable
+        and array.strides == leaf._array.strides
+    )
+
+
+_TENSOR_COUNT = _ARRAY_COUNT = 0
+
+
+def _measure() -> None:
+    """How many references the engine holds to a gradient that is its own."""
+    global _TENSOR_COUNT, _ARRAY_COUNT
+    counts: list[tuple[int, int]] = []
+
+    def look(grad: Tensor) -> None:
+        array = grad._array
+        counts.append((_getrefcount(grad), _getrefcount(array)))
+
+    def receive(slots: list[Any]) -> None:
+        grad = slots.pop()
+        look(grad)
+
+    def send() -> None:
+        from ..ir.types import float32
+
+        slots = [Tensor._wrap(np.zeros(1, np.float32), float32)]
+        receive(slots)
+
+    send()
+    _TENSOR_COUNT, _ARRAY_COUNT = counts[0]
+
+
+_measure()
+
+
+def in_layout_of(leaf: Tensor, grad: Tensor) -> Tensor:
+    """A copy with the leaf's strides where these are dense, else row-major."""
+    wanted = leaf._array
+    order = "K" if not wanted.flags.c_contiguous and dense(wanted) else "C"
+    fresh = Tensor._wrap(np.empty_like(wanted, order=order), leaf.dtype)
+    return fresh.copy_(grad)
+
+
+def dense(array: np.ndarray) -> bool:
+    """Are the elements without gaps and overlaps, in whatever order of dimensions?"""
+    step = array.itemsize
+    for stride, size in sorted(zip(array.strides, array.shape)):
+        if size > 1:
+            if stride != step:
+                return False
+            step *= size
+    return True
+
+
+def store_retained(tensor: Tensor, grad: Any) -> None:
+    """`retain_grad`: the first gradient is kept as a copy, later ones are added."""
+    if tensor._grad is None:
+        tensor._grad = grad.clone() if state.grad_enabled else grad.detach().clone()
+    else:
+        tensor._grad = tensor._grad + grad

@@ -1,0 +1,93 @@
+"""Plain facts of a tensor: its shape (`Size`) and its device, always the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Size(tuple):
+    """A shape; prints as torch.Size([2, 3])."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    def numel(self) -> int:
+        count = 1
+        for size in self:
+            count *= size
+        return count
+
+    def __getitem__(self, index: Any) -> Any:
+        result = tuple.__getitem__(self, index)
+        return Size(result) if isinstance(index, slice) else result
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __mul__(self, count: Any) -> Size:
+        return Size(tuple.__mul__(self, count))
+
+
+class device:
+    """Where a tensor lives: always the CPU. Other devices raise as torch without them does."""
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, kind: Any, index: int | None = None):
+        if isinstance(kind, device):
+            kind, index = kind.type, kind.index
+        if not isinstance(kind, str):
+            raise TypeError(f"device(): argument 'type' must be str, not {type(kind).__name__}")
+        name, _, number = kind.partition(":")
+        if name not in _KNOWN_DEVICES:
+            raise RuntimeError(f"Expected one of {', '.join(_KNOWN_DEVICES)} device type at start "
+                               f"of device string: {kind}")  # fmt: skip
+        if number:
+            if not number.isdigit():
+                raise RuntimeError(f"Invalid device string: '{kind}'")
+            index = int(number)
+        self.type, self.index = name, index
+
+    def __repr__(self) -> str:
+        if self.index is None:
+            return f"device(type='{self.type}')"
+        return f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __reduce__(self) -> Any:
+        return device, (str(self),)
+
+    def __enter__(self) -> device:
+        require_cpu(self)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+
+_KNOWN_DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "xla", "vulkan")
+CPU = device("cpu")
+
+
+def require_cpu(wanted: Any) -> None:
+    """Raises torch's error for a device that is not the CPU."""
+    if wanted is None:
+        return
+    if isinstance(wanted, int):
+        wanted = f"cuda:{wanted}"
+    kind = (wanted if isinstance(wanted, device) else device(wanted)).type
+    if kind == "cuda":
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    if kind != "cpu":
+        raise NotImplementedError(f"device '{kind}' is not supported: tensors live on the CPU; "
+                                  "leave device out or pass 'cpu'")  # fmt: skip

@@ -1,0 +1,59 @@
+"""Where the user was: cheap to take while ops run, resolved only when an error asks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+Place = tuple[Any, int]  # a code object and an instruction offset
+
+OUR_FILES: dict[str, bool] = {}
+_PACKAGE_FOLDERS: list[str] = []
+
+
+def add_package_folder(folder: str) -> None:
+    """Frames of code in `folder` are ours, not the user's."""
+    _PACKAGE_FOLDERS.append(folder.rstrip(os.sep) + os.sep)
+    OUR_FILES.clear()
+
+
+def is_ours(filename: str) -> bool:
+    """Is a source file part of the library?"""
+    known = OUR_FILES.get(filename)
+    if known is None:
+        known = filename.startswith((*_PACKAGE_FOLDERS, "<wengert"))
+        OUR_FILES[filename] = known
+    return known
+
+
+def user_place() -> Place | None:
+    """The user's code object and instruction offset."""
+    frame: Any = sys._getframe(1)
+    known_files = OUR_FILES
+    while frame is not None:
+        code = frame.f_code
+        ours = known_files.get(code.co_filename)
+        if ours is None:
+            ours = is_ours(code.co_filename)
+        if not ours:
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+def describe_place(place: Place | None) -> str:
+    """`file:line` of a place taken by `user_place`."""
+    if place is None:
+        return "unknown place"
+    return f"{place[0].co_filename}:{line_of(place)}"
+
+
+def line_of(place: Place) -> int:
+    """The line number of a place."""
+    code, offset = place
+    line = code.co_firstlineno
+    for start, stop, number in code.co_lines():
+        if start <= offset < stop and number is not None:
+            line = number
+    return int(line)

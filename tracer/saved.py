@@ -1,0 +1,207 @@
+"""What a node keeps for backward.
+
+Note [Saved values]
+    A rule's parameter list says what is saved; a `Plan` is that list for one set of inputs that
+    need gradients. An input is saved as the tensor itself beside the version it had. An output is
+    saved as a twin without history: the tensor would make a reference cycle through its own node;
+    unpacking gives the twin the node again. Python numbers are saved as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.op import INPUT, OUTPUT, Op, puller
+from .hooks import active
+from .places import describe_place
+from .tensor import Tensor
+
+FREED = "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after calling backward."  # noqa: E501
+INFERENCE_SAVED = "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."  # noqa: E501
+
+
+class Freed:
+    """Stands where saved values were: the backward that freed them, for the error."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Any):
+        self.place = place
+
+    def message(self) -> str:
+        """torch's words, and where the first backward was."""
+        return f"{FREED} The first backward was at {describe_place(self.place)}."
+
+
+class SavedOutput:
+    """An output kept without a reference to its own node."""
+
+    __slots__ = ("twin", "version")
+
+    def __init__(self, tensor: Tensor):
+        self.twin = tensor._twin()
+        self.version = self.twin._storage.version
+
+    def repoint(self, tensor: Tensor) -> None:
+        """The output now lives in `tensor`, which was written in place with it."""
+        self.twin = tensor._twin()
+        self.version = self.twin._storage.version
+
+
+class PackedSaved:
+    """A value handed to the user's `saved_tensors_hooks`, with the history it had."""
+
+    __slots__ = ("edge", "packed", "unpack")
+
+    def __init__(self, pair: Any, tensor: Tensor, edge: Any):
+        pack, self.unpack = pair
+        self.edge = edge
+        detached = tensor._twin()
+        before = detached._version
+        self.packed = pack(detached)
+        if detached._version != before:
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors "
+                               "provided as input to pack hook can not be modified by in-place "
+                               "operations as this can lead to unexpected side-effects. Please "
+                               "open an issue if you need to perform in-place operations on the "
+                               "input to a pack hook.")  # fmt: skip
+
+    def restore(self, own_edge: Any) -> Tensor:
+        """What the unpack hook gives, with the saved history."""
+        value = self.unpack(self.packed)
+        if not isinstance(value, Tensor):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got "
+                            f"result of type {type(value).__name__}")  # fmt: skip
+        fresh = value._twin()
+        edge = own_edge if self.edge is OWN else self.edge
+        if edge is not None:
+            attach_edge(fresh, edge)
+        return fresh
+
+
+OWN = object()  # the history of a saved output: its own node
+
+
+def attach_edge(tensor: Tensor, edge: tuple[Any, int]) -> None:
+    """Gradients of `tensor` flow into `edge`."""
+    node, number = edge
+    tensor._requires_grad = True
+    if hasattr(node, "variable"):
+        tensor._leaf_facts().accumulator = lambda: node
+    else:
+        tensor._node, tensor._nr = node, number
+
+
+class Plan:
+    """How calls of an op with one set of gradient-needing inputs are saved and differentiated."""
+
+    __slots__ = ("keys", "needs", "plain", "pull", "slots")
+
+    def __init__(self, op: Op, wanted: tuple[bool, ...]):
+        needs = tuple(w and op.rule_for(k) is not None for k, w in enumerate(wanted))
+        inputs, outputs = set(), set()
+        for position, needed in enumerate(needs):
+            rule = op.rule_for(position) if needed else None
+            if rule is None:
+                continue
+            for where in rule.wants(INPUT):
+                if op.variadic is not None and where == op.variadic:
+                    inputs.update(range(where, len(needs)))
+                else:
+                    inputs.add(where)
+            outputs.update(rule.wants(OUTPUT))
+        self.needs = needs
+        # inputs by position, outputs as ~position
+        self.keys = (*sorted(inputs), *(~k for k in sorted(outputs)))
+        self.slots = {key: slot for slot, key in enumerate(self.keys)}
+        self.plain = not outputs
+        self.pull = puller(op, needs)
+
+
+def plan_of(op: Op, wanted: tuple[bool, ...]) -> Plan:
+    """The plan, made at first use."""
+    plan = op.plans.get(wanted)
+    if plan is None:
+        plan = op.plans[wanted] = Plan(op, wanted)
+    return plan
+
+
+def save_values(node: Any, plan: Plan, inputs: Any, outputs: Any, history: Any) -> None:
+    """Fills `node.saved` and `node.versions` after `plan`."""
+    entries: list[Any] = []
+    versions: list[int] = []
+    pair = active.saved[-1] if active.saved else None
+    for key in plan.keys:
+        version = 0
+        if key < 0:
+            value = outputs[~key]
+            edge = OWN if value._node is node else None
+            entry: Any = SavedOutput(value) if pair is None else PackedSaved(pair, value, edge)
+        else:
+            entry = inputs[key]
+            if isinstance(entry, Tensor):
+                if entry._mark == "inference":
+                    raise RuntimeError(INFERENCE_SAVED)
+                if pair is not None:
+                    entry = PackedSaved(pair, entry, history(entry))
+                elif entry._storage is not None:
+                    version = entry._storage.version
+        entries.append(entry)
+        versions.append(version)
+    node.saved, node.versions = tuple(entries), tuple(versions)
+
+
+def unpack(node: Any, slot: int) -> Any:
+    """The saved value in a slot, checked for writes since it was saved."""
+    saved = node.saved
+    if saved.__class__ is Freed:
+        raise RuntimeError(saved.message())
+    entry = saved[slot]
+    if isinstance(entry, Tensor):
+        storage = entry._storage
+        if storage is not None and storage.version != node.versions[slot]:
+            raise RuntimeError(changed_message(node, slot, entry, node.versions[slot]))
+        return entry
+    kind = entry.__class__
+    if kind is SavedOutput:
+        if entry.twin._storage.version != entry.version:
+            raise RuntimeError(changed_message(node, slot, entry.twin, entry.version))
+        twin = entry.twin._twin()
+        if twin.dtype.is_differentiable:
+            twin._node, twin._nr, twin._requires_grad = node, ~node.plan.keys[slot], True
+        return twin
+    if kind is PackedSaved:
+        return entry.restore((node, ~node.plan.keys[slot]))
+    return entry
+
+
+def short_name(node: Any) -> str:
+    """A node's name without "Backward0", as torch's errors about views and versions print it."""
+    name = node.name()
+    stem = name.rstrip("0123456789")
+    return stem.removesuffix("Backward") if stem.endswith("Backward") else name
+
+
+def changed_message(node: Any, slot: int, tensor: Tensor, version: int) -> str:
+    """torch's error for a saved value that was written, with both places."""
+    key = node.plan.keys[slot]
+    maker = tensor._node
+    if key < 0:
+        what = f", which is output {~key} of {short_name(node)},"
+    elif maker is not None:
+        what = f", which is output {tensor._nr} of {short_name(maker)},"
+    else:
+        what = ""
+    return modified(tensor, what, version, node.place)
+
+
+def modified(tensor: Tensor, what: str, version: int, place: Any) -> str:
+    """torch's phrase; then where the value was saved, where it was changed, what to do."""
+    storage = tensor._storage
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [torch.{tensor._legacy_name()} {list(tensor.shape)}]{what} is at version "
+        f"{storage.version}; expected version {version} instead. It was saved at "
+        f"{describe_place(place)} and changed at {describe_place(storage.written)}. "
+        "Hint: clone() the value before changing it, or use the out-of-place operation."
+    )
