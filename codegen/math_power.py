@@ -86,7 +86,7 @@ def pow_(m: Emitter, x: Value, y: Value) -> Value:
     return m.select(m.compare("eq", y, 0.0) | m.compare("eq", x, 1.0), 1.0, result)
 
 
-@function(wide=True, outline="double")
+@function(wide=True, outline="float double")
 def cbrt(m: Emitter, x: Value) -> Value:
     """2^n cbrt(t), t = y 2^j with j in -1, 0, 1; a cubic estimate and two Halley steps."""
     y, e = split_exponent(m, abs(x))
@@ -137,7 +137,7 @@ def hypot(m: Emitter, x: Value, y: Value) -> Value:
     return m.select(any_inf, inf, result)
 
 
-@function(wide=True, outline="double")
+@function(wide=True, outline="float double")
 def asinh(m: Emitter, x: Value) -> Value:
     """log1p(a + a^2 / (1 + sqrt(a^2 + 1))); beyond 2^28, log(2a)."""
     a = abs(x)
@@ -153,7 +153,7 @@ def asinh(m: Emitter, x: Value) -> Value:
     return m.intrinsic("copysign", result, x)
 
 
-@function(wide=True, outline="double")
+@function(wide=True, outline="float double")
 def acosh(m: Emitter, x: Value) -> Value:
     """log1p(t + sqrt(t (t + 2))), t = x - 1; beyond 2^28, log(2x)."""
     far = x > 2.0**28
@@ -170,7 +170,7 @@ def acosh(m: Emitter, x: Value) -> Value:
     return m.select(m.compare("ult", x, 1.0), not_a_number(m, x), result)
 
 
-@function(wide=True, outline="double")
+@function(wide=True, outline="float double")
 def atanh(m: Emitter, x: Value) -> Value:
     """log1p(2a / (1 - a)) / 2."""
     a = abs(x)

@@ -62,7 +62,7 @@ def erf(m: Emitter, x: Value) -> Value:
     return m.select(a < 1.0, near, far)
 
 
-@function(outline="double", wide=True)
+@function(outline="float double", wide=True)
 def erfc(m: Emitter, x: Value) -> Value:
     a = abs(x)
     near = 1.0 - m.fma(polynomial(m, x * x, c.ERF_F64), x, x)
@@ -81,7 +81,7 @@ def _chosen(m: Emitter, cond: Value, a: Sequence[float], b: Sequence[float]) -> 
     return [m.select(cond, m.constant(p, "double"), q) for p, q in zip(a, b)]
 
 
-@function(outline="double", wide=True)
+@function(outline="float double", wide=True)
 def erfinv(m: Emitter, x: Value) -> Value:
     """Up to 0.75, x (sqrt(pi)/2 + x^2 R); beyond, s (1 + R(s)), s = sqrt(-log(1 - |x|))."""
     a = abs(x)
@@ -136,7 +136,7 @@ def _from_whole(m: Emitter, x: Value) -> Value:
     return x - m.intrinsic("roundeven", x)
 
 
-@function(outline="double", wide=True)
+@function(outline="float double", wide=True)
 def lgamma(m: Emitter, x: Value) -> Value:
     """log |Gamma(x)|; for x <= 0 by reflection, so the zeros there have absolute accuracy only."""
     a = abs(x)
@@ -170,7 +170,7 @@ def _digamma_positive(m: Emitter, x: Value) -> Value:
     return m.select(far, m.call("log", x) - series, near)
 
 
-@function(outline="double", wide=True)
+@function(outline="float double", wide=True)
 def digamma(m: Emitter, x: Value) -> Value:
     """For x < 0 psi(1 - x) - pi / tan(pi x); poles give NaN, and +-inf at the zeros."""
     below = x < 0.0

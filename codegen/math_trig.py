@@ -145,7 +145,7 @@ def cos(m: Emitter, x: Value) -> Value:
     return _turn(m, x, 1)
 
 
-@function(outline="double", wide=True)
+@function(outline="float double", wide=True)
 def tan(m: Emitter, x: Value) -> Value:
     r, low, i = _reduce_double(m, x)
     pairs = _sine_and_cosine(m, r, low)

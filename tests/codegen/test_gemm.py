@@ -85,14 +85,16 @@ def bias_gelu(site):
 site_strides = (1, 1)
 
 
+EPILOGUE_SHAPES = [(12, 32, 300), (13, 35, 300), (7, 5, 20), (1, 70, 40)]
+
+
 @pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize("shape", [(12, 32, 300), (13, 35, 300), (7, 5, 20), (1, 70, 40)])
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind,shape", [
+    (kind, shape) for kind in ALL for shape in EPILOGUE_SHAPES if kind != "row" or shape[0] == 1
+])  # fmt: skip
 def test_epilogue(matmul, rng, kind, swapped, shape):
     global site_strides
     m, n, k = shape
-    if kind == "row" and m != 1:
-        pytest.skip("a row kernel has one row")
     m, n = (n, m) if kind == "row" and swapped else (m, n)
     # C by columns: the kernel computes the transpose
     layouts = ("N", "T") if kind == "dot" else ("T", "T") if swapped else ("N", "N")
