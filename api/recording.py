@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import weakref
 from typing import Any
 
@@ -56,7 +57,8 @@ class Trace:
         if reason is not None:
             return reason
         for read, how, other, outcome in self.comparisons:
-            if bool(how(read(leaves), other)) is not outcome:
+            value = read(leaves)
+            if (bool(how(value, other)) if value is not None else False) is not outcome:
                 return "a comparison of a number came out differently"
         for owner, was_none in self.grad_guards:
             if (owner(leaves)._grad is None) is not was_none:
@@ -148,13 +150,15 @@ class Recording:
         self.sources: list[Any] = []
         self.number_places: dict[int, int] = {}
         self.hypers: dict[Any, Any] = {}
+        self.hyper_guards: list[Any] = []
         self.flags: list[bool] = []  # did the external require grad when it was met?
         recorder.on_lift = self.on_lift
         self.argument_places = {
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
         }
         self.numbers: dict[int, Any] = {}  # id of a run-time number -> how to read it at a call
-        recorder.hyper = self.hyper
+        recorder.hyper_parameter = self.hyper_parameter
+        recorder.hyper_branch = self.hyper_branch
         args, kwargs = self.with_numbers(structure, leaves, specialised)
         before = default_generator.get_state()
         with interpreting(recorder):
@@ -192,17 +196,25 @@ class Recording:
         self.numbers[id(made)] = (made, read)
         return made
 
-    def hyper(self, group: dict[str, Any], name: str, value: float) -> Any:
+    def hyper_parameter(self, group: Any, name: str, index: int | None, value: float) -> Any:
         """An optimizer's hyper-parameter: read again at each call."""
-        known = self.hypers.get((id(group), name))
+        key = (id(group), name, index)
+        known = self.hypers.get(key)
         if known is None:
-            known = self.number(value, lambda leaves: group[name])
-            self.hypers[id(group), name] = known
+            if index is None:
+                known = self.number(value, lambda leaves: group[name])
+            else:
+                known = self.number(value, lambda leaves: group[name][index])
+            self.hypers[key] = known
         return known
+
+    def hyper_branch(self, group: Any, name: str, outcome: bool) -> None:
+        """What is computed depends on whether a hyper-parameter is set."""
+        self.hyper_guards.append((lambda leaves: group[name], operator.ne, 0, outcome))
 
     def comparisons(self) -> list[Any]:
         """Guards on run-time numbers; one on a derived number makes its inputs specialise."""
-        guards = []
+        guards = list(self.hyper_guards)
         for number, how, other, outcome in self.recorder.comparisons:
             if id(number) not in self.numbers or isinstance(other, RunTimeNumber):
                 raise Refused("a branch on a number computed from run-time numbers")
