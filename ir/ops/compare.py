@@ -70,9 +70,16 @@ signbit = _classify("signbit", refusing(
     "signbit", "c", lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0))  # fmt: skip
 
 
+def whole_numbers(count: int, low: int = -9, high: int = 9) -> Any:
+    """Samples for ops of integers."""
+    return lambda rng: [(tuple(rng.integers(low, high, (2, 3)) for _ in range(count)), {}),
+                        (tuple(rng.integers(low, high, ()) for _ in range(count)), {})]  # fmt: skip
+
+
 def _bits(name: str, function: Any, method: str = "", kinds: str = "fc") -> Any:
     method = method or name
     return pointwise(name, "self other -> result", numpy=refusing(name, kinds, function),
+                     samples=whole_numbers(2),
                      scalar=lambda s, a, b: getattr(s, method)(a, b))  # fmt: skip
 
 
@@ -104,7 +111,7 @@ def _invert(x: np.ndarray) -> np.ndarray:
     return np.invert(x)
 
 
-bitwise_not = pointwise("bitwise_not", "self -> result", numpy=_invert,
+bitwise_not = pointwise("bitwise_not", "self -> result", numpy=_invert, samples=whole_numbers(1),
                         scalar=lambda s, x: s.bitwise_not(x))  # fmt: skip
 
 # --- choosing ------------------------------------------------------------------------------------
@@ -115,8 +122,24 @@ def _where_infer(condition: Any, self: Any, other: Any) -> TensorType:
     return TensorType(result_type((self, other)), shape)
 
 
+def _mask_samples(*shapes: tuple[int, ...], **attrs: Any) -> Any:
+    """Samples for ops of a mask and operands of these shapes; the mask comes second."""
+
+    def samples(rng: np.random.Generator) -> list[Any]:
+        mask = rng.random((3, 4)) > 0.5
+        first, *rest = (rng.standard_normal(shape) for shape in shapes)
+        return [((first, mask, *rest), attrs)]
+
+    return samples
+
+
+def _where_samples(rng: np.random.Generator) -> list[Any]:
+    a, b = rng.standard_normal((3, 4)), rng.standard_normal(4)
+    return [((rng.random((3, 4)) > 0.5, a, b), {}), ((np.asarray(True), a[0, 0], b), {})]
+
+
 where = define(
-    "where", "condition self other -> result",
+    "where", "condition self other -> result", samples=_where_samples,
     numpy=np.where, infer=_where_infer, kind="pointwise",
     lower=Scalar(lambda s, c, a, b: s.select(c, a, b)),
     vjp=dict(self=lambda grad, condition: grad.where(condition, grad.new_zeros(())),
@@ -169,7 +192,7 @@ def _masked_fill(x: Any, mask: Any, *, value: Any) -> Any:
 
 
 masked_fill_op = define(
-    "masked_fill", "self mask -> result",
+    "masked_fill", "self mask -> result", samples=_mask_samples((3, 4), value=1.5),
     numpy=_masked_fill, kind="pointwise",
     infer=lambda self, mask, *, value: TensorType(
         self.dtype, broadcast_shapes(self.shape, mask.shape)),
@@ -177,7 +200,7 @@ masked_fill_op = define(
     vjp=dict(self=lambda grad, mask: grad.masked_fill(mask, 0)),
 )  # fmt: skip
 masked_fill_tensor = define(
-    "masked_fill_tensor", "self mask value -> result",
+    "masked_fill_tensor", "self mask value -> result", samples=_mask_samples((3, 4), ()),
     numpy=lambda x, mask, value: np.where(mask, value.astype(x.dtype), x), kind="pointwise",
     infer=lambda self, mask, value: TensorType(
         self.dtype, broadcast_shapes(self.shape, mask.shape)),

@@ -46,9 +46,14 @@ def _no_slope(operands_type: Any, i: int, node: str) -> Any:
     return zeros(operands_type[i])
 
 
+def _drawn_samples(rng: np.random.Generator) -> list[Any]:
+    # the sample itself is a constant, so only what it replaces may move
+    return [((rng.standard_normal((2, 3)), np.ones((2, 3), np.int64)), {"node": "Drawn"})]
+
+
 drawn = define(
     "drawn", "*operands -> result", numpy=lambda *arrays, node: arrays[-1], moves_data=True,
     kind="random", infer=lambda *types, node: types[-1], node=lambda attrs: attrs["node"],
-    lower=Decompose(lambda *operands, node: operands[-1]),
+    lower=Decompose(lambda *operands, node: operands[-1]), samples=_drawn_samples,
     vjp=dict(operands=lambda grad, operands_type, i, node: _no_slope(operands_type, i, node)),
 )  # fmt: skip

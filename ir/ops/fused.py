@@ -38,7 +38,8 @@ addcmul_op = pointwise(
              tensor2=lambda grad, tensor1, value: times(grad * conj(tensor1), value)),
 )  # fmt: skip
 addcdiv_op = pointwise(
-    "addcdiv", "self tensor1 tensor2 -> result", numpy=_combine("addcdiv", np.true_divide),
+    "addcdiv", "self tensor1 tensor2 -> result", promote="float",
+    numpy=_combine("addcdiv", np.true_divide),
     scalar=_emit("div"), domain=(0.5, 2),
     vjp=dict(self=lambda grad: grad,
              tensor1=lambda grad, tensor2, value: times(grad / conj(tensor2), value),
