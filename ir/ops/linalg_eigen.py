@@ -168,7 +168,7 @@ def _eig_infer(self: TensorType) -> Any:
 
 eig_op = define(
     "linalg_eig", "self -> eigenvalues eigenvectors", numpy=_eig, infer=_eig_infer,
-    samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
+    samples=lambda rng: [],  # random losses depend on phases; its tests draw others
     vjp=dict(self=_eig_rule),
 )  # fmt: skip
 

@@ -222,6 +222,11 @@ def _cholesky_solve(b: np.ndarray, factor: np.ndarray, *, upper: bool = False) -
     return kernels.solve_triangular(kernels.adjoint(lower), half, upper=True)
 
 
+def _triangular(rng: np.random.Generator) -> list[Any]:
+    a = np.tril(rng.standard_normal((2, 3, 3))) + 2 * np.eye(3)
+    return [((a,), {}), ((a[0].T,), {"upper": True})]
+
+
 def _cholesky_solve_rule(
     grad: Any, input2: Any, result: Any, upper: bool, needs: Any
 ) -> tuple[Any, Any]:
@@ -236,7 +241,8 @@ def _cholesky_solve_rule(
 cholesky_solve_op = define(
     "cholesky_solve", "self input2 -> result", numpy=_cholesky_solve,
     infer=lambda self, input2, **_: _triangular_infer(input2, self),
-    samples=drawn(((3, 2), (3, 3), {}), ((3, 2), (3, 3), {"upper": True})),
+    samples=lambda rng: [((rng.standard_normal((3, 2)), factor), attrs)
+                         for (factor,), attrs in _triangular(rng)],
     vjp={("self", "input2"): _cholesky_solve_rule},
 )  # fmt: skip
 
@@ -259,7 +265,7 @@ cholesky_inverse_op = define(
     "cholesky_inverse", "self -> result", infer=lambda self, **_: self,
     numpy=lambda a, *, upper=False: _cholesky_solve(
         kernels.identities(a.shape, a.dtype), a, upper=upper),
-    samples=drawn(((3, 3), {}), ((3, 3), {"upper": True})),
+    samples=_triangular,
     vjp=dict(self=_cholesky_inverse_rule),
 )  # fmt: skip
 
