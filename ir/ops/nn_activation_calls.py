@@ -20,7 +20,6 @@ from .nn_activations import (
     logsigmoid_op,
     mish_op,
     prelu_op,
-    relu_op,
     silu_op,
     softplus_op,
     softshrink_op,
@@ -44,7 +43,7 @@ def _twin(function: Any, spaces: str) -> Any:
 @public("relu", spaces="nn.functional", method=False)
 def relu(input: Any, inplace: bool = False) -> Any:
     """relu(input, inplace=False): max(0, x)."""
-    return maybe_inplace(relu_op, inplace, input)
+    return input.relu_() if inplace else input.relu()
 
 
 @public("hardtanh", spaces="nn.functional", method=False)

@@ -236,4 +236,4 @@ def multilabel_margin_loss_(
     shape = (1, classes)
     result = multilabel_margin_loss(input.reshape(shape), target.reshape(shape),
                                     reduction=reduction)[0]  # fmt: skip
-    return result.reshape(())
+    return result.reshape(()) if reduction == "none" else result

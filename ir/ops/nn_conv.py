@@ -103,7 +103,8 @@ def _conv_weight(
     if groups > 1 and shape[1] == 1 and channels == groups:
         result = np.empty(shape, x.dtype)
         for position, place in offsets(kernel, stride, dilation, out):
-            result[(slice(None), 0, *position)] = np.einsum("nc...,nc...->c", x[place], grad)
+            products = x[place] * grad
+            result[(slice(None), 0, *position)] = products.sum((0, *range(2, products.ndim)))
         return result
     rows, positions = math.prod(shape[1:]), math.prod(out)
     total = np.zeros((groups, channels // groups, rows), np.result_type(x, grad))

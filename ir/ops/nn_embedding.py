@@ -89,7 +89,7 @@ def _bag_ids(offsets: np.ndarray, length: int, bags: int) -> np.ndarray:
 
 def _bag(
     weight: np.ndarray, indices: np.ndarray, offsets: np.ndarray, scale: Any = None, *, bags: int,
-    mode: str, padding_idx: int = -1,
+    mode: str, padding_idx: int = -1, scale_grad_by_freq: bool = False,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """The sum, mean or maximum of the rows of each bag; ids, sizes and rows of maxima."""
     ids = _bag_ids(offsets, indices.size, bags)
@@ -127,7 +127,8 @@ def _bag_type(
 
 
 def _bag_weight(grad_result: Any, indices: Any, ids: Any, counts: Any, chosen: Any, scale: Any,
-                weight_type: TensorType, mode: str, padding_idx: int) -> Any:  # fmt: skip
+                weight_type: TensorType, mode: str, padding_idx: int,
+                scale_grad_by_freq: bool) -> Any:  # fmt: skip
     if mode == "max":
         empty = chosen < 0
         place = chosen.masked_fill(empty, 0)
@@ -137,7 +138,8 @@ def _bag_weight(grad_result: Any, indices: Any, ids: Any, counts: Any, chosen: A
     rows = embedding_op(grad_result, ids)
     if scale is not None:
         rows = rows * scale.unsqueeze(1)
-    return embedding_grad(rows, indices, count=weight_type.shape[0], padding_idx=padding_idx)
+    return embedding_grad(rows, indices, count=weight_type.shape[0], padding_idx=padding_idx,
+                          scale_grad_by_freq=scale_grad_by_freq)  # fmt: skip
 
 
 def _bag_scale(grad_result: Any, weight: Any, indices: Any, ids: Any, padding_idx: int) -> Any:
@@ -296,7 +298,8 @@ def embedding_bag(
     padding = _padding(padding_idx, weight, RuntimeError(
         f"padding_idx must be within the number of embeddings, but got {padding_idx}"))  # fmt: skip
     return embedding_bag_op(weight, input.to(int64), offsets.to(int64), scale, bags=bags,
-                            mode=mode, padding_idx=padding)[0]  # fmt: skip
+                            mode=mode, padding_idx=padding,
+                            scale_grad_by_freq=scale_grad_by_freq)[0]  # fmt: skip
 
 
 # --- one_hot -------------------------------------------------------------------------------------

@@ -21,12 +21,25 @@ from .nn_resample import cubic_weights
 Ints = tuple[int, ...]
 
 
-class Taps(NamedTuple):
-    """Per tap: flat places (taps, batch, points), weights, and their slopes in each dimension."""
+Factors = tuple[np.ndarray, np.ndarray, np.ndarray]  # weight, slope, curvature along a dimension
 
-    places: np.ndarray
-    weights: np.ndarray
-    slopes: np.ndarray  # (taps, dims, batch, points)
+
+class Tap(NamedTuple):
+    """One of the elements a sample is made of; arrays are (batch, points)."""
+
+    place: np.ndarray
+    inside: np.ndarray
+    factors: list[Factors]  # per dimension of the input, first to last
+
+    def weight(self, *along: int) -> np.ndarray:
+        """The weight, differentiated once along each of the given dimensions."""
+        product = math.prod(f[along.count(d)] for d, f in enumerate(self.factors))
+        return np.where(self.inside, product, 0).astype(self.factors[0][0].dtype, copy=False)
+
+    def towards(self, tangent: np.ndarray) -> np.ndarray:
+        """The derivative of the weight in the direction `tangent`, (batch, points, dims)."""
+        dims = len(self.factors)
+        return sum(self.weight(d) * tangent[..., dims - 1 - d] for d in range(dims))
 
 
 # --- coordinates ---------------------------------------------------------------------------------
@@ -72,22 +85,22 @@ def _padded(x: np.ndarray, size: int, padding: str, align: bool) -> tuple[np.nda
 
 def _axis_taps(
     x: np.ndarray, size: int, mode: str, padding: str, align: bool
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(place, weight, slope) of the taps along one dimension."""
+) -> list[tuple[np.ndarray, Factors]]:
+    """The places along one dimension, with their factors."""
     centre, speed = _unnormalized(x, size, align)
+    speed = x.dtype.type(speed)
     if mode == "bicubic":
         low = np.floor(centre)
-        part = centre - low
-        slopes = _cubic_slopes(part)
-        return [(_bounded(low + k - 1, size, padding, align), weight, slope * x.dtype.type(speed))
-                for k, (weight, slope) in enumerate(zip(cubic_weights(part), slopes))]  # fmt: skip
+        return [(_bounded(low + k - 1, size, padding, align), factors)
+                for k, factors in enumerate(_cubic_factors(centre - low, speed))]  # fmt: skip
     centre, slope = _padded(centre, size, padding, align)
-    slope = slope * x.dtype.type(speed)
+    slope, flat = slope * speed, np.zeros_like(centre)
     if mode == "nearest":
-        return [(_as_places(np.rint(centre)), np.ones_like(centre), np.zeros_like(centre))]
+        return [(_as_places(np.rint(centre)), (np.ones_like(centre), flat, flat))]
     low = np.floor(centre)
     part = centre - low
-    return [(_as_places(low), 1 - part, -slope), (_as_places(low + 1), part, slope)]
+    return [(_as_places(low), (1 - part, -slope, flat)),
+            (_as_places(low + 1), (part, slope, flat))]  # fmt: skip
 
 
 def _as_places(x: np.ndarray) -> np.ndarray:
@@ -99,80 +112,92 @@ def _bounded(x: np.ndarray, size: int, padding: str, align: bool) -> np.ndarray:
     return _as_places(_padded(x, size, padding, align)[0])
 
 
-def _cubic_slopes(part: np.ndarray) -> list[np.ndarray]:
-    def near(x: np.ndarray) -> np.ndarray:
-        return (3 * 1.25 * x - 2 * 2.25) * x
+def _cubic_factors(part: np.ndarray, speed: Any) -> list[Factors]:
+    def near(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (3 * 1.25 * x - 2 * 2.25) * x, 6 * 1.25 * x - 2 * 2.25
 
-    def far(x: np.ndarray) -> np.ndarray:
-        return (3 * -0.75 * x + 2 * 3.75) * x - 6
+    def far(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (3 * -0.75 * x + 2 * 3.75) * x - 6, 6 * -0.75 * x + 2 * 3.75
 
-    return [far(part + 1), near(part), -near(1 - part), -far(2 - part)]
+    slopes = ((1, far(part + 1)), (1, near(part)), (-1, near(1 - part)), (-1, far(2 - part)))
+    return [(weight, slope * (sign * speed), curve * (speed * speed))
+            for weight, (sign, (slope, curve)) in zip(cubic_weights(part), slopes)]  # fmt: skip
 
 
-def _taps(grid: np.ndarray, size: Ints, mode: str, padding: str, align: bool) -> Taps:
+def _taps(grid: np.ndarray, size: Ints, mode: str, padding: str, align: bool) -> list[Tap]:
     dims = len(size)
     flat = grid.reshape(grid.shape[0], math.prod(grid.shape[1:-1]), dims)
     axes = [_axis_taps(flat[..., dims - 1 - d], size[d], mode, padding, align)
             for d in range(dims)]  # fmt: skip
-    places, weights, slopes = [], [], []
+    taps = []
     for chosen in itertools.product(*axes):
         inside: Any = True
         place: Any = 0
-        for (index, _, _), n in zip(chosen, size):
+        for (index, _), n in zip(chosen, size):
             inside = inside & (index >= 0) & (index < n)
             place = place * n + np.clip(index, 0, n - 1)
-        places.append(place)
-        weights.append(np.where(inside, math.prod(w for _, w, _ in chosen), 0))
-        slopes.append([np.where(inside, math.prod(
-            c[2] if k == d else c[1] for k, c in enumerate(chosen)), 0)
-            for d in range(dims)])  # fmt: skip
-    dtype = grid.dtype
-    return Taps(np.stack(places), np.stack(weights).astype(dtype), np.asarray(slopes, dtype))
+        taps.append(Tap(place, inside, [factors for _, factors in chosen]))
+    return taps
 
 
 # --- evaluation ----------------------------------------------------------------------------------
 
 
-def _sample(
-    x: np.ndarray, grid: np.ndarray, *, mode: str, padding: str, align: bool = False
-) -> np.ndarray:
-    taps = _taps(grid, x.shape[2:], mode, padding, align)
+def _flat_tangent(tangent: Any) -> np.ndarray:
+    return tangent.reshape(tangent.shape[0], math.prod(tangent.shape[1:-1]), tangent.shape[-1])
+
+
+def _gather(x: np.ndarray, tap: Tap) -> np.ndarray:
     flat = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
-    total = np.zeros((*x.shape[:2], taps.places.shape[2]), x.dtype)
-    for place, weight in zip(taps.places, taps.weights):
-        total += np.take_along_axis(flat, place[:, None], 2) * weight[:, None]
+    return np.take_along_axis(flat, tap.place[:, None], 2)
+
+
+def _sample(
+    x: np.ndarray, grid: np.ndarray, tangent: Any = None, *, mode: str, padding: str,
+    align: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """The samples; with a tangent, how they change as the grid moves along it."""
+    direction = None if tangent is None else _flat_tangent(tangent)
+    total: Any = 0
+    for tap in _taps(grid, x.shape[2:], mode, padding, align):
+        weight = tap.weight() if direction is None else tap.towards(direction)
+        total = total + _gather(x, tap) * weight[:, None]
     return total.reshape(*x.shape[:2], *grid.shape[1:-1])
 
 
 def _spread(
-    grad: np.ndarray, grid: np.ndarray, *, size: Ints, mode: str, padding: str, align: bool = False
-) -> np.ndarray:
-    """The gradient of the input: each output's gradient over its taps."""
-    taps = _taps(grid, size, mode, padding, align)
+    grad: np.ndarray, grid: np.ndarray, tangent: Any = None, *, size: Ints, mode: str,
+    padding: str, align: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """The adjoint of sampling: each output's gradient over its taps."""
+    direction = None if tangent is None else _flat_tangent(tangent)
     batch, channels, volume = *grad.shape[:2], math.prod(size)
     total = np.zeros(batch * channels * volume, grad.dtype)
-    flat = grad.reshape(batch, channels, taps.places.shape[2])
+    flat = grad.reshape(batch, channels, math.prod(grad.shape[2:]))
     planes = (np.arange(batch * channels) * volume).reshape(batch, channels, 1)
-    for place, weight in zip(taps.places, taps.weights):
-        np.add.at(
-            total, (planes + place[:, None]).reshape(-1), (flat * weight[:, None]).reshape(-1)
-        )
+    for tap in _taps(grid, size, mode, padding, align):
+        weight = tap.weight() if direction is None else tap.towards(direction)
+        places = (planes + tap.place[:, None]).reshape(-1)
+        np.add.at(total, places, (flat * weight[:, None]).reshape(-1))
     return total.reshape(batch, channels, *size)
 
 
 def _grid_slopes(
-    grad: np.ndarray, x: np.ndarray, grid: np.ndarray, *, mode: str, padding: str,
-    align: bool = False,
+    grad: np.ndarray, x: np.ndarray, grid: np.ndarray, tangent: Any = None, *, mode: str,
+    padding: str, align: bool = False,
 ) -> np.ndarray:  # fmt: skip
-    """The gradient of the grid."""
+    """The gradient of the grid; with a tangent, its derivative along that."""
     dims = grid.shape[-1]
-    taps = _taps(grid, x.shape[2:], mode, padding, align)
-    flat = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
-    flat_grad = grad.reshape(*grad.shape[:2], taps.places.shape[2])
-    total = np.zeros((dims, *taps.places.shape[1:]), grid.dtype)
-    for place, slope in zip(taps.places, taps.slopes):
-        total += (np.take_along_axis(flat, place[:, None], 2) * flat_grad).sum(1) * slope
-    return np.moveaxis(total[::-1], 0, -1).reshape(grid.shape)
+    direction = None if tangent is None else _flat_tangent(tangent)
+    flat_grad = grad.reshape(*grad.shape[:2], math.prod(grad.shape[2:]))
+    total = np.zeros((*flat_grad.shape[::2], dims), grid.dtype)
+    for tap in _taps(grid, x.shape[2:], mode, padding, align):
+        share = (_gather(x, tap) * flat_grad).sum(1)
+        for d in range(dims):
+            slope = tap.weight(d) if direction is None else sum(
+                tap.weight(d, e) * direction[..., dims - 1 - e] for e in range(dims))  # fmt: skip
+            total[..., dims - 1 - d] += share * slope
+    return total.reshape(grid.shape)
 
 
 # --- entries -------------------------------------------------------------------------------------
@@ -189,42 +214,74 @@ def _samples(rng: np.random.Generator) -> list[Any]:
         ("nearest", "border", True))]  # fmt: skip
 
 
-grid_sampler = define(
-    "grid_sampler", "self grid -> result", numpy=_sample, lower=Template("grid_sample"),
-    infer=lambda self, grid, **_: TensorType(self.dtype, (*self.shape[:2], *grid.shape[1:-1])),
-    node="GridSampler2DBackward0", samples=_samples,
-    vjp=dict(
-        self=lambda grad, grid, self_type, mode, padding, align: grid_spread(
-            grad, grid, size=self_type.shape[2:], **_options(mode, padding, align)),
-        grid=lambda grad, self, grid, mode, padding, align: grid_slopes(
-            grad, self, grid, **_options(mode, padding, align)),
-    ),
-)  # fmt: skip
-grid_sampler_3d = define(
-    "grid_sampler_3d", "self grid -> result", numpy=_sample, lower=Template("grid_sample"),
-    infer=grid_sampler.infer, node="GridSampler3DBackward0",
-    samples=lambda rng: [((rng.standard_normal((1, 2, 3, 4, 5)),
-                           rng.uniform(-0.8, 0.8, (1, 2, 2, 2, 3))),
-                          _options("bilinear", "border", False))],
-    vjp={"self": grid_sampler.rules[0].function, "grid": grid_sampler.rules[1].function},
+# An optional tangent makes one entry of two maps: sampling and its derivative in a direction,
+# spreading and its derivative, slopes and curvature. With it they close, up to curvature.
+
+
+def _sample_self(grad: Any, grid: Any, tangent: Any, self_type: TensorType, mode: str,
+                 padding: str, align: bool) -> Any:  # fmt: skip
+    return grid_spread(grad, grid, tangent, size=self_type.shape[2:],
+                       **_options(mode, padding, align))  # fmt: skip
+
+
+def _sample_grid(grad: Any, self: Any, grid: Any, tangent: Any, mode: str, padding: str,
+                 align: bool) -> Any:  # fmt: skip
+    return grid_slopes(grad, self, grid, tangent, **_options(mode, padding, align))
+
+
+def _sample_tangent(grad: Any, self: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
+    return grid_slopes(grad, self, grid, None, **_options(mode, padding, align))
+
+
+def _sampler(name: str, node: str, samples: Any) -> Any:
+    return define(
+        name, "self grid tangent? -> result", numpy=_sample, lower=Template("grid_sample"),
+        infer=lambda self, grid, tangent=None, **_: TensorType(
+            self.dtype, (*self.shape[:2], *grid.shape[1:-1])),
+        node=node, samples=samples,
+        vjp=dict(self=_sample_self, grid=_sample_grid, tangent=_sample_tangent),
+    )  # fmt: skip
+
+
+grid_sampler = _sampler("grid_sampler", "GridSampler2DBackward0", _samples)
+grid_sampler_3d = _sampler(
+    "grid_sampler_3d", "GridSampler3DBackward0",
+    lambda rng: [((rng.standard_normal((1, 2, 3, 4, 5)), rng.uniform(-0.8, 0.8, (1, 2, 2, 2, 3))),
+                  _options("bilinear", "border", False))],
 )  # fmt: skip
 grid_spread = define(
-    "grid_spread", "self grid -> result", numpy=_spread,
-    infer=lambda self, grid, *, size, **_: TensorType(self.dtype, (*self.shape[:2], *size)),
+    "grid_spread", "self grid tangent? -> result", numpy=_spread,
+    infer=lambda self, grid, tangent=None, *, size, **_: TensorType(
+        self.dtype, (*self.shape[:2], *size)),
     samples=lambda rng: [((rng.standard_normal((2, 3, 3, 2)), rng.uniform(-1, 1, (2, 3, 2, 2))),
                           {**_options("bilinear", "zeros", False), "size": (4, 5)})],
     vjp=dict(
-        self=lambda grad, grid, mode, padding, align: grid_sampler(
-            grad, grid, **_options(mode, padding, align)),
-        grid=lambda grad, self, grid, mode, padding, align: grid_slopes(
-            self, grad, grid, **_options(mode, padding, align)),
+        self=lambda grad, grid, tangent, mode, padding, align: grid_sampler(
+            grad, grid, tangent, **_options(mode, padding, align)),
+        grid=lambda grad, self, grid, tangent, mode, padding, align: grid_slopes(
+            self, grad, grid, tangent, **_options(mode, padding, align)),
+        tangent=lambda grad, self, grid, mode, padding, align: grid_slopes(
+            self, grad, grid, None, **_options(mode, padding, align)),
     ),
 )  # fmt: skip
+
+
+def _slopes_rule(grad: Any, grad_output: Any, self: Any, grid: Any, tangent: Any, mode: str,
+                 padding: str, align: bool) -> tuple[Any, ...]:  # fmt: skip
+    if tangent is not None:
+        raise RuntimeError("the third derivative of grid_sample is not implemented")
+    options = _options(mode, padding, align)
+    return (grid_sampler(self, grid, grad, **options),
+            grid_spread(grad_output, grid, grad, size=tuple(self.shape[2:]), **options),
+            grid_slopes(grad_output, self, grid, grad, **options))  # fmt: skip
+
+
 grid_slopes = define(
-    "grid_slopes", "grad_output self grid -> result", numpy=_grid_slopes,
-    infer=lambda grad_output, self, grid, **_: grid, node="NotImplemented",
+    "grid_slopes", "grad_output self grid tangent? -> result", numpy=_grid_slopes,
+    infer=lambda grad_output, self, grid, tangent=None, **_: grid,
     samples=lambda rng: [((rng.standard_normal((2, 3, 3, 2)), *_samples(rng)[0][0]),
-                          _options("bilinear", "zeros", False))],
+                          _options("bicubic", "zeros", False))],
+    vjp={("grad_output", "self", "grid"): _slopes_rule},
 )  # fmt: skip
 
 _MODES = ("bilinear", "nearest", "bicubic")
@@ -276,7 +333,7 @@ def grid_sample(
         warnings.warn(_ALIGN_WARNING, stacklevel=2)
     _check(input, grid, mode)
     op = grid_sampler if input.ndim == 4 else grid_sampler_3d
-    return op(input, grid, **_options(mode, padding_mode, bool(align_corners)))
+    return op(input, grid, None, **_options(mode, padding_mode, bool(align_corners)))
 
 
 # --- affine grids --------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..op import Decompose, define
 from ..types import TensorType
+from .nn_common import formally
 
 Ints = tuple[int, ...]
 
@@ -260,10 +261,10 @@ def _fixed_expand(self: Any, mean: Any, var: Any, weight: Any, bias: Any, *, eps
     return value if bias is None else value + bias.view(shape)
 
 
-def _fixed_self(grad: Any, var: Any, weight: Any, eps: float) -> Any:
+def _fixed_self(grad: Any, self: Any, var: Any, weight: Any, eps: float) -> Any:
     factor = (var + eps).rsqrt()
     factor = factor if weight is None else factor * weight
-    return grad * factor.view(_channel_shape(grad.ndim, grad.shape[1]))
+    return formally(grad * factor.view(_channel_shape(grad.ndim, grad.shape[1])), self)
 
 
 def _fixed_weight(grad: Any, self: Any, mean: Any, var: Any, eps: float) -> Any:

@@ -62,8 +62,9 @@ def _sources(mode: str, size: int, before: int, after: int) -> np.ndarray:
     places = np.arange(-before, size + after)
     if mode == "replicate":
         return np.clip(places, 0, max(0, size - 1))
-    if mode == "circular":
-        return places % max(1, size)
+    if mode == "circular":  # what negative pads cut off is gone before the rest goes round
+        cut, kept = max(-before, 0), max(1, size + min(before, 0) + min(after, 0))
+        return (places - cut) % kept + cut
     mirrored = np.abs(places)
     return np.where(mirrored >= size, 2 * (size - 1) - mirrored, mirrored)
 

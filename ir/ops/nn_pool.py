@@ -257,7 +257,8 @@ def _fractional_max(
     shape = x.shape[-dims:]
     lead = x.shape[:-dims]
     samples = samples.reshape(*lead, dims)
-    starts = [_fraction_starts(samples[..., dims - 1 - d], shape[d], size[d], kernel[d])
+    order = (1, 0) if dims == 2 else range(dims)  # torch's two kernels differ in this
+    starts = [_fraction_starts(samples[..., order[d]], shape[d], size[d], kernel[d])
               for d in range(dims)]  # fmt: skip
     places: Any = 0
     for d in range(dims):
