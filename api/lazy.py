@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 # Submodules: `torch.nn` is the module `wengert.nn`.
-MODULES = ("nn", "optim", "utils")
+MODULES = ("nn", "optim", "serialization", "utils")
 
 # Names found in a module of the package.
 NAMES = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
-from ..tracer.engine import backward
+from ..autograd import backward
 from ..tracer.function import Function
 from ..tracer.hooks import saved_tensors_hooks
 from ..tracer.modes import enable_grad
@@ -68,9 +68,11 @@ class Frame:
                 raise _EnoughSaved
 
         hooks = saved_tensors_hooks(keep, _never)
-        with random_state(self.state), enable_grad(), hooks, self.contexts[1]:
-            with suppress(_EnoughSaved):
-                self.function(*self.args, **self.kwargs)
+        again = (random_state(self.state), enable_grad(), hooks, self.contexts[1])
+        with suppress(_EnoughSaved), ExitStack() as stack:
+            for context in again:
+                stack.enter_context(context)
+            self.function(*self.args, **self.kwargs)
         if seen != self.count:
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the "
