@@ -18,8 +18,14 @@ ROOT_HALF = math.sqrt(0.5)
 ROOT_2_PI = math.sqrt(2 / math.pi)
 
 
-def activation(name: str, *, signature: str = "self -> result", **facts: Any) -> Any:
-    """A pointwise entry without a public function of its own."""
+def activation(
+    name: str, *, signature: str = "self -> result", sample: dict[str, Any] | None = None,
+    **facts: Any,
+) -> Any:  # fmt: skip
+    """A pointwise entry without a public function of its own; `sample` gives its attributes."""
+    if sample is not None:
+        facts["samples"] = lambda rng: [((rng.uniform(-2, 2, shape),), dict(sample))
+                                        for shape in ((3, 4), (), (0, 2))]  # fmt: skip
     return pointwise(name, signature, publish=False, **facts)
 
 
@@ -41,7 +47,7 @@ relu_op = pointwise(
 )  # fmt: skip
 
 hardtanh_op = activation(
-    "hardtanh",
+    "hardtanh", sample={"min_val": -1.0, "max_val": 0.5},
     numpy=lambda x, *, min_val, max_val: np.clip(x, x.dtype.type(min_val), x.dtype.type(max_val)),
     scalar=lambda s, x, *, min_val, max_val: s.minimum(
         s.maximum(x, s.const(min_val)), s.const(max_val)),
@@ -49,7 +55,7 @@ hardtanh_op = activation(
         (self > min_val).logical_and(self < max_val), zero_of(grad)), self)),
 )  # fmt: skip
 leaky_relu_op = activation(
-    "leaky_relu",
+    "leaky_relu", sample={"negative_slope": 0.1},
     numpy=lambda x, *, negative_slope: np.where(x > 0, x, x * x.dtype.type(negative_slope)),
     scalar=lambda s, x, *, negative_slope: s.select(
         s.gt(x, s.const(0)), x, s.mul(x, s.const(negative_slope))),
@@ -57,7 +63,7 @@ leaky_relu_op = activation(
         self > 0, grad * negative_slope), self)),
 )  # fmt: skip
 threshold_op = activation(
-    "threshold",
+    "threshold", sample={"threshold": 0.3, "value": -2.0},
     numpy=lambda x, *, threshold, value: np.where(x <= threshold, x.dtype.type(value), x),
     scalar=lambda s, x, *, threshold, value: s.select(
         s.le(x, s.const(threshold)), s.const(value), x),
@@ -65,14 +71,14 @@ threshold_op = activation(
         grad.masked_fill(self <= threshold, 0), self)),
 )  # fmt: skip
 hardshrink_op = activation(
-    "hardshrink",
+    "hardshrink", sample={"lambd": 0.5},
     numpy=lambda x, *, lambd: np.where(np.abs(x) <= x.dtype.type(lambd), x.dtype.type(0), x),
     scalar=lambda s, x, *, lambd: s.select(s.le(s.abs(x), s.const(lambd)), s.const(0), x),
     vjp=dict(self=lambda grad, self, lambd: formally(
         grad.where(self.abs() > lambd, zero_of(grad)), self)),
 )  # fmt: skip
 softshrink_op = activation(
-    "softshrink",
+    "softshrink", sample={"lambd": 0.5},
     numpy=lambda x, *, lambd: x - np.clip(x, x.dtype.type(-lambd), x.dtype.type(lambd)),
     scalar=lambda s, x, *, lambd: s.sub(
         x, s.minimum(s.maximum(x, s.const(-lambd)), s.const(lambd))),
@@ -131,8 +137,11 @@ def _elu_vjp(grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> 
     return (grad * scale).where(self > 0, grad * below)
 
 
-elu_op = activation("elu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp))
-celu_op = activation("celu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp))
+_ELU_SAMPLE = {"alpha": 0.7, "scale": 1.2, "input_scale": 1.5}
+elu_op = activation("elu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp),
+                    sample=_ELU_SAMPLE)  # fmt: skip
+celu_op = activation("celu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp),
+                     sample=_ELU_SAMPLE)  # fmt: skip
 
 
 def _softplus(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0) -> np.ndarray:
@@ -250,7 +259,7 @@ rrelu_with_noise = activation(
         grad.where(self > 0, grad * noise), self)),
 )  # fmt: skip
 rrelu_mean = activation(
-    "rrelu_mean", node="RreluWithNoiseBackward0",
+    "rrelu_mean", node="RreluWithNoiseBackward0", sample={"slope": 0.2},
     numpy=lambda x, *, slope: np.where(x > 0, x, x * x.dtype.type(slope)),
     scalar=lambda s, x, *, slope: s.select(s.gt(x, s.const(0)), x, s.mul(x, s.const(slope))),
     vjp=dict(self=lambda grad, self, slope: formally(

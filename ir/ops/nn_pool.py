@@ -52,26 +52,23 @@ def _plane_gather(x: np.ndarray, indices: np.ndarray, *, dims: int) -> np.ndarra
     return x.reshape(-1).take(places).reshape(indices.shape)
 
 
-def _index_samples(size: Ints, out: Ints, **attrs: Any) -> Any:
-    def make(rng: np.random.Generator) -> list[Any]:
-        places = rng.permuted(np.tile(np.arange(math.prod(out)), (4, 1)), axis=1)
-        indices = places[:, : math.prod(size)].reshape(2, 2, *size)
-        return [((rng.standard_normal((2, 2, *attrs.pop("shape", size))), indices), attrs)]
-
-    return make
+def _index_samples(rng: np.random.Generator, shape: Ints, **attrs: Any) -> list[Any]:
+    """Values of planes of `shape`, with distinct places in planes of 3 by 4."""
+    places = rng.permuted(np.tile(np.arange(12), (4, 1)), axis=1)[:, :4]
+    return [((rng.standard_normal((2, 2, *shape)), places.reshape(2, 2, 2, 2)), attrs)]
 
 
 plane_scatter = define(
     "plane_scatter", "self indices -> result", numpy=_plane_scatter, lower=Template("scatter"),
     infer=lambda self, indices, *, size: TensorType(
         self.dtype, (*self.shape[: -len(size)], *size)),
-    samples=lambda rng: _index_samples((2, 2), (3, 4), size=(3, 4))(rng),
+    samples=lambda rng: _index_samples(rng, (2, 2), size=(3, 4)),
     vjp=dict(self=lambda grad, indices, size: plane_gather(grad, indices, dims=len(size))),
 )  # fmt: skip
 plane_gather = define(
     "plane_gather", "self indices -> result", numpy=_plane_gather, lower=Template("gather"),
     infer=lambda self, indices, *, dims: TensorType(self.dtype, indices.shape), moves_data=True,
-    samples=lambda rng: _index_samples((2, 2), (3, 4), shape=(3, 4), dims=2)(rng),
+    samples=lambda rng: _index_samples(rng, (3, 4), dims=2),
     vjp=dict(self=lambda grad, indices, self_type, dims: plane_scatter(
         grad, indices, size=self_type.shape[-dims:])),
 )  # fmt: skip
@@ -88,7 +85,7 @@ max_unpool = define(
     node=lambda attrs: f"MaxUnpool{len(attrs['size'])}DBackward0", moves_data=True,
     infer=lambda self, indices, *, size: TensorType(
         self.dtype, (*self.shape[: -len(size)], *size)),
-    samples=lambda rng: _index_samples((2, 2), (3, 4), size=(3, 4))(rng),
+    samples=lambda rng: _index_samples(rng, (2, 2), size=(3, 4)),
     vjp=dict(self=lambda grad, indices, size: plane_gather(grad, indices, dims=len(size))),
 )  # fmt: skip
 

@@ -11,18 +11,17 @@ from wengert.ir.value import FUNCTIONS
 
 # Differentiable ops that give no samples yet; the list may only shrink. `call` holds a graph.
 UNSAMPLED = {
-    "alias", "call", "cat", "celu", "ctc_loss", "cumprod", "cumsum", "diagonal",
-    "diagonal_scatter", "elu", "expand", "fill", "flip", "hardshrink", "hardtanh", "leaky_relu",
-    "max_dim", "min_dim", "permute", "repeat", "reshape_copy", "roll", "rrelu_mean", "select",
-    "select_scatter", "slice", "slice_scatter", "softshrink", "squeeze", "stack", "t", "threshold",
+    "alias", "call", "cat", "ctc_loss", "cumprod", "cumsum", "diagonal",
+    "diagonal_scatter", "expand", "fill", "flip",
+    "max_dim", "min_dim", "permute", "repeat", "reshape_copy", "roll", "select",
+    "select_scatter", "slice", "slice_scatter", "squeeze", "stack", "t",
     "transpose", "unbind", "unsqueeze", "view", "zero",
 }  # fmt: skip
 # Samples or rules to be mended; the list may only shrink.
 UNSOUND = {
     "index_put",  # a sample repeats an index without accumulate
-    "max_unpool", "plane_scatter",  # samples raise
 }  # fmt: skip
-UNSOUND_SECOND_ORDER = {"grid_sampler", "grid_sampler_3d", "grid_spread"}
+UNSOUND_SECOND_ORDER = set()
 
 STEP = 1e-6
 
