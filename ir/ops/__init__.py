@@ -68,6 +68,7 @@ from . import (
     splitting,
     statistics,
     stft,
+    strided,
     triangles,
     unique,
     variance,

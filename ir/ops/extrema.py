@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Template, define
+from ..op import Decompose, Template, define
 from ..types import TensorType, int64, normalize_dim, normalize_dims
 from ..value import Value, public
 from .kinds import reduced_shape, reduction
@@ -171,3 +171,48 @@ def _arg_function(op: Any) -> Any:
 
 argmax = _arg_function(argmax_op)
 argmin = _arg_function(argmin_op)
+
+
+# --- both extrema --------------------------------------------------------------------------------
+
+
+def _aminmax(x: np.ndarray, *, dim: Any = None, keepdim: bool = False) -> Any:
+    axes = tuple(range(x.ndim)) if dim is None else (dim,) if x.ndim else ()
+    return (np.minimum.reduce(x, axis=axes, keepdims=keepdim),
+            np.maximum.reduce(x, axis=axes, keepdims=keepdim))  # fmt: skip
+
+
+def _aminmax_axes(type_: TensorType, dim: Any) -> tuple[int, ...]:
+    return tuple(range(type_.ndim)) if dim is None or not type_.ndim else (dim,)
+
+
+def _aminmax_rule(
+    grad_min: Any, grad_max: Any, self: Any, min: Any, max: Any, dim: Any, keepdim: bool
+) -> Any:
+    axes = _aminmax_axes(self.type_, dim)
+    parts = [_shared_vjp(g, self, extremum, axes, keepdim)
+             for g, extremum in ((grad_min, min), (grad_max, max)) if g is not None]  # fmt: skip
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+aminmax_op = define(
+    "aminmax", "self -> min max", numpy=_aminmax, vjp=dict(self=_aminmax_rule),
+    infer=lambda self, *, dim=None, keepdim=False: (TensorType(self.dtype, reduced_shape(
+        self.shape, _aminmax_axes(self, dim), keepdim)),) * 2,
+    lower=Decompose(lambda self, *, dim=None, keepdim=False: tuple(
+        op(self, dim=_aminmax_axes(self.type_, dim), keepdim=keepdim) for op in (amin, amax))),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": d}) for d in (None, 0, 1)],
+)  # fmt: skip
+
+
+@public("aminmax")
+def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
+    """aminmax(input, *, dim=None, keepdim=False): the smallest and the largest."""
+    if dim is not None:
+        dim = normalize_dim(dim, input.ndim)
+        if input.ndim and input.shape[dim] == 0:
+            raise IndexError(f"aminmax(): Expected reduction dim {dim} to have non-zero size.")
+    elif input.numel() == 0:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the "
+                           "operation has no identity.")  # fmt: skip
+    return named_result("aminmax", aminmax_op(input, dim=dim, keepdim=keepdim))

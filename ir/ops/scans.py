@@ -1,4 +1,4 @@
-"""Scans along a dimension: cumulative sums and products."""
+"""Scans along a dimension: running sums, products, extrema and logarithms of sums."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ..bind import state
 from ..op import Template, define
-from ..types import normalize_dim
+from ..types import FLOAT, TensorType, int64, normalize_dim, type_word
 from ..value import public
 from .arithmetic import conj
 from .kinds import accumulate_type
+from .results import named_result
+from .views import zeros
 
 
 def _cumsum(x: np.ndarray, *, dim: int) -> np.ndarray:
@@ -31,16 +34,29 @@ cumsum_op = define(
 
 
 def _cumprod_vjp(grad: Any, self: Any, result: Any, dim: int) -> Any:
-    """sum over k >= i of grad_k * prod_{j <= k, j != i} x_j; exact at zeros by the slow form."""
+    """sum over k >= i of grad_k * prod_{j <= k, j != i} x_j.
+
+    By a quotient; of the zeros of a line only the first has a gradient: products without it.
+    """
     if not self.ndim:
         return grad
-    quotient = reverse_cumsum(grad * conj(result), dim) / conj(self)
-    zero = self == 0
-    return quotient.where(zero.logical_not(), _cumprod_slow(grad, self, dim))
+    zero = self.eq(0)
+    if state.grad_enabled and zeros_known(zero):
+        return _cumprod_slow(grad, self, dim)
+    quotient = reverse_cumsum(grad * conj(result), dim) / conj(self.masked_fill(zero, 1))
+    first = zero.logical_and(zero.cumsum(dim).eq(1))
+    without = cumprod_op(self.masked_fill(first, 1), dim=dim)
+    return reverse_cumsum(grad * conj(without), dim).where(first, quotient)
+
+
+def zeros_known(zero: Any) -> bool:
+    """Is an eager mask true anywhere? The quotient's own derivative is wrong at zeros."""
+    array = getattr(zero, "_array", None)
+    return array is not None and bool(array.any())
 
 
 def _cumprod_slow(grad: Any, self: Any, dim: int) -> Any:
-    """As many products as elements: used where an element is zero."""
+    """As many products as elements: right at zeros to every order."""
     parts = []
     size = self.shape[dim]
     for k in range(size):
@@ -74,3 +90,86 @@ def _scan(op: Any) -> Any:
 
 cumsum = _scan(cumsum_op)
 cumprod = _scan(cumprod_op)
+
+
+# --- running extrema -----------------------------------------------------------------------------
+
+
+def _running(name: str, ufunc: Any) -> Any:
+    """cummax or cummin: the latest of equals has the index; NaN stays."""
+
+    def evaluate(x: np.ndarray, *, dim: int) -> Any:
+        if not x.ndim:
+            return x.copy(), np.zeros((), np.int64)
+        values = ufunc.accumulate(x, axis=dim)
+        hit = x == values
+        if x.dtype.kind == "f":
+            hit |= np.isnan(x)
+        steps = np.arange(x.shape[dim]).reshape((-1,) + (1,) * (x.ndim - dim - 1))
+        return values, np.maximum.accumulate(np.where(hit, steps, 0), axis=dim)
+
+    op = define(
+        name, "self -> values indices", numpy=evaluate,
+        infer=lambda self, *, dim: (self, TensorType(int64, self.shape)),
+        vjp=dict(self=lambda grad_values, self_type, indices, dim: (
+            zeros(TensorType(grad_values.dtype, self_type.shape)).scatter_add(
+                dim, indices, grad_values) if self_type.shape else grad_values)),
+        samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": d}) for d in (0, 1)],
+    )  # fmt: skip
+
+    def function(input: Any, dim: int) -> Any:
+        return named_result(name, op(input, dim=normalize_dim(dim, input.ndim)))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name}(input, dim): values and indices."
+    return public(name)(function)
+
+
+cummax = _running("cummax", np.maximum)
+cummin = _running("cummin", np.minimum)
+
+
+# --- logcumsumexp --------------------------------------------------------------------------------
+
+
+def _logcumsumexp(x: np.ndarray, *, dim: int) -> np.ndarray:
+    if not x.ndim or not x.size:
+        return x.copy()
+    if x.dtype.kind == "f":
+        return np.logaddexp.accumulate(x, axis=dim)
+    largest = np.max(x.real, axis=dim, keepdims=True)
+    return np.log(np.cumsum(np.exp(x - largest), axis=dim)) + largest
+
+
+def _reversed(value: Any, dim: int) -> Any:
+    return logcumsumexp_op(value.flip((dim,)), dim=dim).flip((dim,))
+
+
+def _logcumsumexp_rule(grad: Any, self: Any, result: Any, dim: int) -> Any:
+    """In logarithms, positive and negative gradients apart, so that nothing overflows."""
+    if not grad.ndim:
+        return grad
+    if grad.dtype.is_complex:
+        return conj((_reversed(conj(grad).log() - result, dim) + self).exp())
+    lowest = grad.new_full((), float(np.finfo(grad.dtype.compute).min))
+    magnitude = grad.abs().log()
+    positive = magnitude.where(grad > 0, lowest)
+    negative = magnitude.where(grad < 0, lowest)
+    return (_reversed(positive - result, dim) + self).exp() - (
+        _reversed(negative - result, dim) + self).exp()  # fmt: skip
+
+
+logcumsumexp_op = define(
+    "logcumsumexp", "self -> result", numpy=_logcumsumexp, infer=lambda self, *, dim: self,
+    vjp=dict(self=_logcumsumexp_rule),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": d}) for d in (0, 1)],
+)  # fmt: skip
+
+
+@public("logcumsumexp")
+def logcumsumexp(input: Any, dim: int) -> Any:
+    """logcumsumexp(input, dim): log of the running sum of exponentials."""
+    if input.dtype.category < FLOAT:
+        raise NotImplementedError("\"logcumsumexp_out_cpu\" not implemented for "
+                                  f"'{type_word(input.dtype)}'")  # fmt: skip
+    return logcumsumexp_op(input, dim=normalize_dim(dim, input.ndim))

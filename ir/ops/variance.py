@@ -1,4 +1,4 @@
-"""Variance and standard deviation."""
+"""Variance and standard deviation, alone and with the mean."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from ..op import Decompose, define
 from ..types import FLOAT, TensorType
 from ..value import public
 from .kinds import reduced_shape
-from .reduce import kept, reduce_dims, sum_op
+from .reduce import kept, mean_op, reduce_dims, sum_op, unreduce
+
+
+def _average(x: np.ndarray, dim: Any, keepdim: bool = True) -> np.ndarray:
+    """The mean; NaN of nothing, without a warning."""
+    count = math.prod(x.shape[d] for d in dim)
+    return np.add.reduce(x, axis=dim, keepdims=keepdim) / x.real.dtype.type(count)
 
 
 def _var(
     x: np.ndarray, *, dim: Any, keepdim: bool = False, correction: Any = 1, whole: bool = False
 ) -> Any:
     count = math.prod(x.shape[d] for d in dim)
-    centred = x - np.mean(x, axis=dim, keepdims=True)
+    centred = x - _average(x, dim)
     squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
     total = np.add.reduce(squares, axis=dim, keepdims=keepdim)
     return np.divide(total, total.dtype.type(builtins.max(0, count - correction)))
@@ -28,6 +34,8 @@ def _var(
 def _var_expand(
     self: Any, *, dim: Any, keepdim: bool = False, correction: Any = 1, whole: bool = False
 ) -> Any:
+    if self.dtype.is_complex:
+        return NotImplemented
     count = math.prod(self.shape[d] for d in dim)
     centred = self - sum_op(self, dim=dim, keepdim=True) / count
     return sum_op(centred * centred, dim=dim, keepdim=keepdim) / builtins.max(0, count - correction)
@@ -71,7 +79,7 @@ def spread_arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, Any
     return dim, correction
 
 
-def _spread_function(name: str, op: Any) -> Any:
+def _spread_function(name: str, op: Any, method: bool = True) -> Any:
     def function(
         input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *,
         correction: Any = None,
@@ -83,8 +91,63 @@ def _spread_function(name: str, op: Any) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input, dim=None, *, correction=1, keepdim=False)."
-    return public(name)(function)
+    return public(name, method=method)(function)
 
 
 var = _spread_function("var", var_op)
 std = _spread_function("std", std_op)
+
+
+# --- with the mean -------------------------------------------------------------------------------
+
+
+def _with_mean(name: str, alone: Any, rule: Any) -> Any:
+    """var_mean or std_mean: two outputs, one node."""
+
+    def evaluate(
+        x: np.ndarray, *, dim: Any, keepdim: bool = False, correction: Any = 1, whole: bool = False
+    ) -> Any:
+        spread = alone.numpy(x, dim=dim, keepdim=keepdim, correction=correction)
+        return spread, _average(x, dim, keepdim)
+
+    def infer(self: TensorType, *, dim: Any, keepdim: bool = False, **_: Any) -> Any:
+        shape = reduced_shape(self.shape, dim, keepdim)
+        return TensorType(self.dtype.to_real(), shape), TensorType(self.dtype, shape)
+
+    op = define(
+        name, "self -> result0 result1", numpy=evaluate, infer=infer, vjp=dict(self=rule),
+        lower=Decompose(lambda self, *, dim, keepdim=False, **more: (
+            alone(self, dim=dim, keepdim=keepdim, **more),
+            mean_op(self, dim=dim, keepdim=keepdim))),
+        samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": d, "keepdim": k})
+                             for d, k in (((0, 1), False), ((1,), True), ((0,), False))],
+    )  # fmt: skip
+    return _spread_function(name, op, method=False)
+
+
+def _mean_part(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+    return unreduce(grad, self.type_, dim, keepdim) / math.prod(self.shape[d] for d in dim)
+
+
+def _var_mean_rule(
+    grad_result0: Any, grad_result1: Any, self: Any, dim: Any, keepdim: bool, correction: Any
+) -> Any:
+    parts = []
+    if grad_result0 is not None:
+        parts.append(_var_vjp(grad_result0, self, dim, keepdim, correction))
+    if grad_result1 is not None:
+        parts.append(_mean_part(grad_result1, self, dim, keepdim))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def _std_mean_rule(
+    grad_result0: Any, grad_result1: Any, self: Any, result0: Any, dim: Any, keepdim: bool,
+    correction: Any,
+) -> Any:  # fmt: skip
+    if grad_result0 is not None:
+        grad_result0 = (grad_result0 / (result0 * 2)).masked_fill(result0.eq(0), 0)
+    return _var_mean_rule(grad_result0, grad_result1, self, dim, keepdim, correction)
+
+
+var_mean = _with_mean("var_mean", var_op, _var_mean_rule)
+std_mean = _with_mean("std_mean", std_op, _std_mean_rule)
