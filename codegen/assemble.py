@@ -25,10 +25,11 @@ from ..ir.program import (
     Word,
 )
 from ..ir.types import TensorType
+from . import expand_windows  # noqa: F401  enters its rules
 from .affine import natural, strides_of
-from .classify import HOST, MAP
+from .classify import HOST, JOIN, MAP, TEMPLATE, UPDATE
 from .emit import STATUS_WORD, Argument, Emitted, emit
-from .kernel import LOAD, STORE, Kernel, Lowering, describe
+from .kernel import LOAD, MODIFY, STORE, Kernel, Lowering, describe
 from .nest import arrange
 from .schedule import Cluster, Scheduler
 from .target import DEFAULT, Target
@@ -62,7 +63,7 @@ class Assembler:
         for cluster in self.plan.clusters:
             if cluster in self.kernels:
                 self.emit_kernel(self.kernels[cluster])
-            elif cluster.kind != MAP:
+            elif cluster.kind in (HOST, TEMPLATE):
                 self.emit_opaque(cluster.members[0], cluster.kind)
         results = [self.write_back(r) for r in results]
         written = frozenset(r.target for r in results if r.target is not None)
@@ -79,8 +80,15 @@ class Assembler:
                 kernel = Lowering(self.plan, cluster, needed).run()
                 if kernel is not None:
                     self.kernels[cluster] = kernel
+                continue
+            (node,) = cluster.members
+            if cluster.kind in (JOIN, UPDATE):
+                if node.outputs[0] not in needed:
+                    continue
+                needed.update(v for v, (w, _) in self.plan.inside.items() if w is node.outputs[0])
+                if cluster.kind == UPDATE:
+                    self.kernels[cluster] = Lowering(self.plan, cluster, needed).run_update()
             else:
-                (node,) = cluster.members
                 needed.update(self.plan.base(v)[0] for v in node.present())
 
     # -- buffers ---------------------------------------------------------------------------
@@ -120,6 +128,8 @@ class Assembler:
     def in_place(self, var: Var, target: Var) -> bool:
         """May `var` be computed into the memory of an input? Nobody may read it later."""
         home = self.plan.home[var]
+        if home.kind in (JOIN, UPDATE):
+            return False  # made in several steps
         for cluster in self.plan.clusters[home.position + 1 :]:
             if self.reads(cluster, target):
                 return False
@@ -137,7 +147,7 @@ class Assembler:
         return any(kernel.instrs[i].access == store for i in last)
 
     def reads(self, cluster: Cluster, var: Var) -> bool:
-        if cluster.kind != MAP:
+        if cluster.kind in (HOST, TEMPLATE):
             return any(self.plan.base(v)[0] is var for v in cluster.members[0].present())
         kernel = self.kernels.get(cluster)
         return kernel is not None and any(
@@ -166,7 +176,7 @@ class Assembler:
         emitted = emit(nest, self.buffer_of, self.target)
         self.modules.setdefault(emitted.name, Module(emitted.text, (emitted.name,)))
         loads = [i.access.var for i in kernel.instrs if i.kind == LOAD]  # type: ignore
-        stores = [i.access.var for i in kernel.instrs if i.kind == STORE]  # type: ignore
+        stores = [i.access.var for i in kernel.instrs if i.kind in (STORE, MODIFY)]  # type: ignore
         traffic = sum(v.type.nbytes for v in {*loads}) + sum(v.type.nbytes for v in stores)
         info = KernelInfo(emitted.name, nest.form, text, kernel.nodes, traffic,
                           kernel.points * kernel.weight())  # fmt: skip

@@ -8,10 +8,12 @@ from typing import Any
 from ..ir.graph import Node
 from ..ir.op import Reduce, Scalar, Template, View
 from . import indirect
+from .private import Own
 from .scalar import REGISTER, LLVMReader
 
 MAP, FREE, VIEW, REDUCE, TEMPLATE, HOST = "map", "free", "view", "reduce", "template", "host"
-GATHER = "gather"
+GATHER, JOIN, UPDATE = "gather", "join", "update"
+OWN = {"coordinate": FREE, "joined": JOIN, "update": UPDATE}
 
 TEMPLATES: dict[str, Any] = {}  # name -> function(node) that says whether it has a kernel
 
@@ -19,12 +21,14 @@ TEMPLATES: dict[str, Any] = {}  # name -> function(node) that says whether it ha
 def kind_of(node: Node) -> str:
     """MAP: a scalar expression of its operands; FREE: of nothing, so it is never stored for reuse;
     VIEW: folded into indexing; GATHER: with indices from memory; TEMPLATE: a skeleton of its own;
-    HOST: the rest."""
+    JOIN, UPDATE: see private.py; HOST: the rest."""
     lower = node.op.lower
     if isinstance(lower, View):
         return VIEW
     if node.op.random or not native_types(node):
         return HOST
+    if isinstance(lower, Own):
+        return OWN[lower.kind]
     if isinstance(lower, Scalar):
         return scalar_kind(node)
     if node.op.name == "iota":

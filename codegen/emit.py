@@ -14,7 +14,17 @@ from functools import partial
 from typing import Any
 
 from . import indirect
-from .kernel import APPLY, CHECK, CONSTANT, COORDINATE, FOLD, LOAD, STORE, Instr
+from .kernel import (
+    APPLY,
+    CHECK,
+    CONSTANT,
+    COORDINATE,
+    FOLD,
+    LOAD,
+    MODIFY,
+    STORE,
+    Instr,
+)
 from .nest import Nest
 from .prelude import prelude
 from .reader import KernelReader
@@ -168,16 +178,21 @@ class Emission:
     def outer_loops(self) -> list[Loop]:
         """The loop over turns, and those inside it that are not reduced or vectorised."""
         nest = self.nest
-        if not nest.shared:
-            return []
-        if nest.form == "map" and len(nest.loops) == 1:
-            return []  # the flat loop: its bounds are the chunk's
-        first = Loop("turn", "%lo", "%hi")
-        first.body = self.unravel("%turn", nest.loops[: nest.shared])
-        loops = [first]
+        loops: list[Loop] = []
+        if self.flat:
+            return loops
+        if nest.shared:
+            first = Loop("turn", "%lo", "%hi")
+            first.body = self.unravel("%turn", nest.loops[: nest.shared])
+            loops.append(first)
         for d in range(nest.shared, nest.outer - (nest.form == "map")):
             loops.append(self.plain(d))
         return loops
+
+    @property
+    def flat(self) -> bool:
+        """Is it one loop over everything, whose bounds are the chunk's?"""
+        return self.nest.form == "map" and len(self.nest.loops) == 1 and self.nest.shared == 1
 
     def unravel(self, turn: str, sizes: tuple[int, ...]) -> str:
         """Lines that take the indices of the shared loops from the number of the turn."""
@@ -217,7 +232,7 @@ class Emission:
             return Part(before=self.straight(effects, known))
         d = len(nest.loops) - 1
         loop = self.plain(d)
-        if len(nest.loops) == 1:
+        if self.flat:
             loop.low, loop.high = "%lo", "%hi"
         loop.metadata = self.vectorised()
         before = self.hoisted(effects, known, [d])
@@ -306,8 +321,8 @@ class Emission:
         """Lines for what the effects need and does not vary with the loops `inside`."""
         varying = set(inside)
         found = [i for i in self.closure(effects, known)
-                 if not self.nest.varies[i] & varying and self.kernel.instrs[i].kind != STORE
-                 and self.kernel.instrs[i].kind != FOLD]  # fmt: skip
+                 if not self.nest.varies[i] & varying
+                 and self.kernel.instrs[i].kind not in (STORE, MODIFY, FOLD)]  # fmt: skip
         return self.straight(found, known)
 
     def closure(self, wanted: Iterable[int], known: dict[int, Scalar]) -> list[int]:
@@ -334,6 +349,8 @@ class Emission:
             value = known[instr.operands[0]]  # type: ignore[index]
             self.s.store(value, self.pointer(i, known))
             return value
+        if instr.kind == MODIFY:
+            return self.modify(i, known)
         if instr.kind == COORDINATE:
             return self.coordinate(i, known)
         if instr.kind in (APPLY, CONSTANT):
@@ -342,6 +359,15 @@ class Emission:
         if instr.kind == CHECK:
             return self.checked(instr, known[instr.operands[0]])  # type: ignore[index]
         raise AssertionError(f"{instr.kind} out of place")
+
+    def modify(self, i: int, known: dict[int, Scalar]) -> Scalar:
+        """Adds to an element in memory, or replaces it."""
+        instr = self.kernel.instrs[i]
+        at, value = self.pointer(i, known), known[instr.operands[0]]  # type: ignore[index]
+        if instr.node.attributes["add"]:  # type: ignore[union-attr]
+            value = self.s.add(self.s.load(at, instr.dtype), value)
+        self.s.store(value, at)
+        return value
 
     def checked(self, instr: Instr, raw: Scalar) -> Scalar:
         """An index, from the end if negative; one out of range sets the status and becomes 0."""

@@ -36,6 +36,8 @@ def bound(node: Node, k: int) -> int:
     """How many values the k-th index may take."""
     source = node.inputs[0]
     assert source is not None
+    if node.op.name == "update":
+        return node.attributes["found"][k][2]
     if node.op.name == "plane_gather":
         return math.prod(source.shape[-node.attributes["dims"] :])
     return source.shape[indexed(node)[k]]
@@ -106,6 +108,27 @@ def _plane_gather(node: Node, e: Expr, sizes: Sequence[int]) -> Reads:
     plane, _ = divide(e, math.prod(indices.shape[-dims:]), sizes)
     at = scaled(plane, math.prod(source.shape[-dims:]))
     return [(source, plus(at, dynamic(1, indices, e, sizes))), (indices, e)]
+
+
+def update_reads(node: Node, e: Expr, sizes: Sequence[int]) -> Reads:
+    """What an update reads for position `e` of its source: the source, then its indices."""
+    _, src, *indices = node.inputs
+    assert src is not None
+    parts = delinear(e, src.shape, sizes)
+    found = [(i, total(parts, steps, sizes))
+             for i, (_, steps, _) in zip(indices, node.attributes["found"])]  # fmt: skip
+    return [(src, e), *found]  # type: ignore[list-item]
+
+
+def update_place(node: Node, e: Expr, sizes: Sequence[int]) -> Expr:
+    """Where an update writes for position `e` of its source."""
+    attrs = node.attributes
+    parts = delinear(e, node.inputs[1].shape, sizes)  # type: ignore[union-attr]
+    at = total(parts, attrs["strides"], sizes)
+    at = at._replace(offset=at.offset + attrs["offset"])
+    for (index, where), (factor, _, _) in zip(update_reads(node, e, sizes)[1:], attrs["found"]):
+        at = plus(at, dynamic(factor, index, where, sizes))
+    return at
 
 
 READERS = {

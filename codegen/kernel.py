@@ -14,12 +14,12 @@ from typing import Any
 
 from ..ir.graph import Node, Var
 from . import indirect
-from .affine import Expr, Split, Unfoldable
+from .affine import Expr, Split, Unfoldable, natural
 from .classify import FREE, GATHER, MAP, REDUCE, cost
 from .schedule import Cluster, Scheduler
 
-LOAD, APPLY, COORDINATE, CONSTANT, FOLD, STORE, CHECK = (
-    "load", "apply", "coordinate", "constant", "fold", "store", "check")  # fmt: skip
+LOAD, APPLY, COORDINATE, CONSTANT, FOLD, STORE, CHECK, MODIFY = (
+    "load", "apply", "coordinate", "constant", "fold", "store", "check", "modify")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Kernel:
     instrs: list[Instr] = field(default_factory=list)
     passes: list[list[int]] = field(default_factory=list)
     between: list[list[int]] = field(default_factory=list)
+    free: int | None = None  # of an update: how many loops may be shared, the rest keep their order
     nodes: tuple[int, ...] = ()
     sources: tuple[Node, ...] = ()
 
@@ -101,6 +102,27 @@ class Lowering:
         for (var, _), at in list(self.known.items()):
             if kernel.instrs[at].kind == FOLD:
                 effects.append((cluster.stage[var] - 1, True, at))
+        self.finish(effects, roots)
+        return kernel
+
+    def run_update(self) -> Kernel:
+        """The kernel of an update: reads its source, adds to (or assigns) what is there."""
+        (node,) = self.cluster.members
+        (whole,) = node.outputs
+        sizes, kernel = self.kernel.sizes, self.kernel
+        e = natural(sizes)
+        value = self.value(node.inputs[1], e)  # type: ignore[arg-type]
+        self.check(node, indirect.update_reads(node, e, sizes)[1:])
+        access, indices = self.access(whole, indirect.update_place(node, e, sizes))
+        everything = frozenset(range(len(sizes)))
+        at = self.add(Instr(MODIFY, whole.dtype.name, everything, (value, *indices), node, access))
+        kernel.free = self.cluster.free
+        self.finish([(0, True, at)], [node])
+        return kernel
+
+    def finish(self, effects: list[tuple[int, bool, int]], roots: list[Node]) -> None:
+        """Sorts effects into passes, and notes which nodes the kernel stands for."""
+        kernel = self.kernel
         count = 1 + max([s for s, whole, _ in effects if whole], default=0)
         kernel.passes = [[i for s, w, i in effects if w and s == t] for t in range(count)]
         kernel.between = [[i for s, w, i in effects if not w and min(s, count) == t]
@@ -109,7 +131,6 @@ class Lowering:
         numbers = {self.plan.number[n] for n in kernel.sources} | {
             self.plan.number[n] for n in roots}  # fmt: skip
         kernel.nodes = tuple(sorted(n for n in numbers if n >= 0))
-        return kernel
 
     def add(self, instr: Instr) -> int:
         self.kernel.instrs.append(instr)
@@ -149,6 +170,11 @@ class Lowering:
     def gather(self, node: Node, e: Expr) -> int:
         """An element found through indices, which are checked on the way."""
         (source, at), *indices = indirect.reads(node, e, self.kernel.sizes)
+        self.check(node, indices)
+        return self.value(source, at)
+
+    def check(self, node: Node, indices: indirect.Reads) -> None:
+        """Loads and checks indices, for accesses that follow."""
         for k, (index, where) in enumerate(indices):
             key = index, where, indirect.bound(node, k)
             if key not in self.checked:
@@ -158,7 +184,6 @@ class Lowering:
                 )
                 self.checked[key] = self.add(instr)
             self.index_of[index, where] = self.checked[key]
-        return self.value(source, at)
 
     def apply(self, node: Node, e: Expr) -> int:
         operands = tuple(None if v is None else self.value(v, e) for v in node.inputs)
@@ -167,9 +192,11 @@ class Lowering:
 
     def free(self, node: Node, e: Expr) -> int:
         dtype = node.outputs[0].dtype.name
-        if node.op.name == "iota":
-            at = self.add(Instr(COORDINATE, "int64", e.depends_on(), self.indices(e), None,
-                                None, e))  # fmt: skip
+        if node.op.name in ("iota", "coordinate"):
+            e = self.plan.coordinate(node.outputs[0], e, self.kernel.sizes)
+            at = self.add(Instr(COORDINATE, "int64", e.depends_on(), self.indices(e), expr=e))
+            if node.op.name == "coordinate":
+                return at
             return self.add(Instr(APPLY, dtype, self.loops_of(at), (at,), node))
         return self.add(Instr(CONSTANT, dtype, frozenset(), (), node))
 
@@ -190,6 +217,7 @@ class Lowering:
         return self.add(Instr(LOAD, var.dtype.name, e.depends_on(), indices, None, access))
 
     def store(self, var: Var, e: Expr, value: int) -> int:
+        var, e = self.plan.stored_at(var, e, self.kernel.sizes)
         access, indices = self.access(var, e)
         loops = e.depends_on() | self.loops_of(value)
         return self.add(Instr(STORE, var.dtype.name, loops, (value, *indices), None, access))
@@ -252,6 +280,8 @@ def _line(number: int, instr: Instr, name_of: Any) -> str:
         where = f"{name_of(a.var)}[{' + '.join(terms) or '0'}]"
         if instr.kind == STORE:
             return f"{where} = %{instr.operands[0]}"
+        if instr.kind == MODIFY:
+            return f"{where} {'+=' if instr.node.attributes['add'] else '='} %{instr.operands[0]}"
         return f"%{number}: {a.var.dtype.short} = {where}"
     if instr.expr is not None:
         terms = [f"{s}*i{d}" for d, s in enumerate(instr.expr.coefs) if s]

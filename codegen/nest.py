@@ -49,16 +49,26 @@ def arrange(kernel: Kernel) -> Nest:
     used = [d for d, n in enumerate(kernel.sizes) if n != 1]
     outer = [d for d in used if d not in kernel.inner]
     inner = [d for d in used if d in kernel.inner]
-    form, outer, inner = _order(kernel, outer, inner)
+    if kernel.free is None:
+        form, outer, inner = _order(kernel, outer, inner)
+    else:
+        form = "map"
     coefs = {k: (i.access.strides if i.access else i.expr.coefs)  # type: ignore[union-attr]
              for k, i in enumerate(kernel.instrs) if i.access or i.kind == COORDINATE}  # fmt: skip
-    groups = _join(kernel, outer, coefs) + _join(kernel, inner, coefs)
-    count = len(_join(kernel, outer, coefs))
+    free = kernel.free or 0
+    first = _join(kernel, [d for d in outer if d < free], coefs)
+    rest = _join(kernel, [d for d in outer if d >= free], coefs)
+    groups = first + rest + _join(kernel, inner, coefs)
+    count = len(first + rest)
     loops = tuple(math.prod(kernel.sizes[d] for d in g) for g in groups)
     strides = {k: tuple(c[g[-1]] for g in groups) for k, c in coefs.items()}
     where = {d: k for k, g in enumerate(groups) for d in g}
     varies = tuple(frozenset(where[d] for d in i.loops if d in where) for i in kernel.instrs)
-    shared, turns, grain = _cut(kernel, form, loops, count)
+    if kernel.free is None:
+        shared, turns, grain = _cut(kernel, form, loops, count)
+    else:
+        shared, turns = len(first), math.prod(loops[: len(first)])
+        grain = _grain(kernel, turns)
     return Nest(kernel, form, loops, count, strides, varies, shared, grain, turns)
 
 
@@ -98,6 +108,12 @@ def _join(kernel: Kernel, dims: list[int], coefs: dict[int, tuple[int, ...]]) ->
     return groups
 
 
+def _grain(kernel: Kernel, turns: int) -> int:
+    """Turns per chunk: enough work to be worth a thread, and not too many chunks."""
+    work = kernel.points * kernel.weight() / max(1, turns)
+    return max(1, math.ceil(GRAIN / max(1.0, work)), -(-turns // MOST_CHUNKS))
+
+
 def _cut(kernel: Kernel, form: str, loops: tuple[int, ...], outer: int) -> tuple[int, int, int]:
     """(loops that are cut, their turns, turns per chunk)."""
     sizes = list(loops[:outer])
@@ -111,8 +127,7 @@ def _cut(kernel: Kernel, form: str, loops: tuple[int, ...], outer: int) -> tuple
         shared += 1
     if form == "column" and shared < outer:
         turns, shared = turns * math.prod(sizes[shared:]), outer
-    work = kernel.points * kernel.weight() / max(1, turns)
-    grain = max(1, math.ceil(GRAIN / max(1.0, work)), -(-turns // MOST_CHUNKS))
+    grain = _grain(kernel, turns)
     if form == "map" and len(loops) == 1:
         grain = -(-grain // 1024) * 1024
     return shared, turns, grain

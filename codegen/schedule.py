@@ -25,6 +25,7 @@ from . import indirect
 from .affine import (
     Expr,
     Split,
+    Strided,
     Unfoldable,
     delinear,
     forward,
@@ -35,7 +36,20 @@ from .affine import (
     through,
 )
 from .affine import split as split_expr
-from .classify import FREE, GATHER, HOST, MAP, REDUCE, TEMPLATE, VIEW, cost, kind_of
+from .classify import (
+    FREE,
+    GATHER,
+    HOST,
+    JOIN,
+    MAP,
+    REDUCE,
+    TEMPLATE,
+    UPDATE,
+    VIEW,
+    cost,
+    kind_of,
+)
+from .expand import expand
 
 MAX_WEIGHT = 400  # of a kernel's body: LLVM's time grows faster than linearly
 MAX_ROW = 1 << 16  # elements of a row that is read in several passes
@@ -56,6 +70,7 @@ class Cluster:
     spaces: dict[Node, Expr] = field(default_factory=dict)  # of a reduction's operand
     stage: dict[Var, int] = field(default_factory=dict)
     weight: int = 0
+    free: int = 0  # of an update: leading loops whose turns never meet
 
     @property
     def outer(self) -> list[int]:
@@ -74,6 +89,7 @@ class Cluster:
         self.sizes[dim : dim + 1] = [self.sizes[dim] // inner, inner]
         self.maps = {v: split_expr(e, dim, inner) for v, e in self.maps.items()}
         self.spaces = {n: split_expr(e, dim, inner) for n, e in self.spaces.items()}
+        self.free += dim < self.free
         if self.inner is not None:
             moved = {d + (d > dim) for d in self.inner} | (
                 {dim + 1} if dim in self.inner else set()
@@ -98,11 +114,33 @@ class Scheduler:
         self.readers: dict[Var, list[Cluster]] = {}
         self.clusters: list[Cluster] = []
         self.outputs: list[tuple[Output, Var]] = []
-        for position, node in enumerate(graph.nodes):
-            self.enter(node, position)
+        self.inside: dict[Var, tuple[Var, Strided]] = {}  # values stored as a part of another
+        self.same: dict[Var, Var] = {}
+        nodes = self.expanded()
         copies = self.own_outputs()
-        for node in (*graph.nodes, *copies):
+        for node in (*nodes, *copies):
             self.place(node)
+
+    def expanded(self) -> list[Node]:
+        """The graph's nodes in ops that have kernels; expansions that agree are made once."""
+        nodes: list[Node] = []
+        first: dict[object, Node] = {}
+        for position, node in enumerate(self.graph.nodes):
+            for made in expand(node):
+                made = self.renamed(made)
+                key = made.op, made.inputs, made.attrs
+                if made.op.random or first.setdefault(key, made) is made:
+                    self.enter(made, position)
+                    nodes.append(made)
+                else:
+                    self.same.update(zip(made.outputs, first[key].outputs))
+        return nodes
+
+    def renamed(self, node: Node) -> Node:
+        inputs = tuple(v if v is None else self.same.get(v, v) for v in node.inputs)
+        if inputs == node.inputs:
+            return node
+        return Node(node.op, inputs, node.outputs, node.attrs, node.place, node.origin)
 
     def enter(self, node: Node, number: int = -1) -> None:
         self.kinds[node] = kind_of(node)
@@ -114,11 +152,11 @@ class Scheduler:
         """Every output gets a value of its own: inputs, views and repeated ones are copied."""
         copies, taken = [], set()
         for output in self.graph.outputs:
-            var = output.var
+            var = source = self.same.get(output.var, output.var)
             node = self.producer.get(var)
             if node is None or var in taken or self.kinds[node] in (VIEW, FREE):
-                var = Var(output.var.type)
-                made = Node(TABLE["clone"], (output.var,), (var,))
+                var = Var(source.type)
+                made = Node(TABLE["clone"], (source,), (var,))
                 self.enter(made, -1 if node is None else self.number[node])
                 copies.append(made)
             taken.add(var)
@@ -146,6 +184,21 @@ class Scheduler:
         node = self.producer.get(var)
         return node is not None and self.kinds[node] == FREE
 
+    def coordinate(self, var: Var, e: Expr, sizes: list[int]) -> Expr:
+        """The number that a coordinate op gives at position e; e itself for other constants."""
+        node = self.producer[var]
+        if node.op.name != "coordinate":
+            return e
+        attrs = node.attributes
+        result = Expr((0,) * len(sizes), attrs["offset"])
+        try:
+            for part, step in zip(delinear(e, attrs["size"], sizes), attrs["strides"]):
+                result = plus(result, scaled(part, step))
+        except Unfoldable as error:
+            error.node = node
+            raise
+        return result
+
     def position(self, var: Var) -> int:
         """Of the cluster that makes it; -1 for inputs and constants."""
         home = self.home.get(var)
@@ -159,6 +212,10 @@ class Scheduler:
             return
         if kind in (TEMPLATE, HOST):
             self.place_opaque(node, kind)
+        elif kind == JOIN:
+            self.place_join(node)
+        elif kind == UPDATE:
+            self.place_update(node)
         elif not any(self.join(node, cluster) for cluster in self.candidates(node)):
             self.start(node)
 
@@ -169,6 +226,72 @@ class Scheduler:
         cluster.members.append(node)
         for var in node.outputs:
             self.home[var] = cluster
+
+    def place_join(self, node: Node) -> None:
+        """Each part is stored by a cluster of its own choice; the whole is there after the last."""
+        (whole,) = node.outputs
+        attrs = node.attributes
+        for var, (offset, strides) in zip(node.inputs, attrs["regions"]):
+            assert var is not None
+            self.store_inside(var, whole, Strided(var.shape, strides, offset), node)
+        cluster = self.new_cluster(JOIN)
+        cluster.members.append(node)
+        self.home[whole] = cluster
+
+    def store_inside(self, var: Var, whole: Var, region: Strided, node: Node) -> None:
+        part = Var(var.type)
+        copy = Node(TABLE["clone"], (var,), (part,), (), node.place)
+        self.enter(copy, self.number[node])
+        self.inside[part] = whole, region
+        self.place(copy)
+        cluster = self.home[part]
+        while True:
+            try:
+                self.stored_at(part, cluster.maps[part], cluster.sizes)
+                return
+            except Split as cut:
+                cluster.split(cut.dim, cut.inner)
+            except Unfoldable:
+                cluster.members.remove(copy)
+                del cluster.maps[part], cluster.stage[part]
+                self.start(copy)
+                cluster = self.home[part]
+
+    def stored_at(self, var: Var, e: Expr, sizes: list[int]) -> tuple[Var, Expr]:
+        """Where a member is stored: at its own position, or in a region of another value."""
+        if var not in self.inside:
+            return var, e
+        whole, region = self.inside[var]
+        at = Expr((0,) * len(sizes), region.offset)
+        for part, step in zip(delinear(e, region.shape, sizes), region.strides):
+            at = plus(at, scaled(part, step))
+        return whole, at
+
+    def place_update(self, node: Node) -> None:
+        """The base is stored where the result will be; then a kernel of its own adds to it."""
+        base, src = node.inputs[:2]
+        (whole,) = node.outputs
+        assert base is not None and src is not None
+        own = Strided(base.shape, strides_of(base.shape), 0)
+        self.store_inside(base, whole, own, node)
+        while True:
+            cluster = Cluster(
+                len(self.clusters), UPDATE, list(src.shape), free=node.attributes["free"]
+            )
+            try:
+                while True:
+                    try:
+                        for var, at in self.reads(node, natural(cluster.sizes), cluster.sizes):
+                            self.source(var, at, cluster.sizes)
+                        break
+                    except Split as cut:
+                        cluster.split(cut.dim, cut.inner)
+                break
+            except Unfoldable as error:
+                self.store_view(error.node)
+        cluster.members.append(node)
+        self.clusters.append(cluster)
+        self.home[whole] = cluster
 
     def make_loadable(self, var: Var) -> None:
         """Sees to it that `var` is a strided part of a stored value."""
@@ -304,7 +427,9 @@ class Scheduler:
                 if cluster.maps[base] != at:
                     return None
                 stage = max(stage, cluster.stage[base])
-            elif not self.is_free(base):
+            elif self.is_free(base):
+                self.coordinate(base, at, cluster.sizes)
+            else:
                 if self.position(base) >= cluster.position:
                     return None
                 outside.append(base)
@@ -314,6 +439,8 @@ class Scheduler:
         """What a node reads, and where, for a point of its space."""
         if self.kinds[node] == GATHER:
             return indirect.reads(node, e, sizes)
+        if self.kinds[node] == UPDATE:
+            return indirect.update_reads(node, e, sizes)
         return [(v, e) for v in node.present()]
 
     def reduced_loops(self, node: Node, cluster: Cluster, e: Expr) -> frozenset[int] | None:

@@ -74,9 +74,7 @@ def matmul(build: Any, node: Node) -> None:
     c = build.result(node.outputs[0])
     m, k = a.type.shape[-2:]
     n = b.type.shape[-1]
-    batch = ()
-    if len(a.type.shape) == 3:
-        batch = ((a.type.shape[0], a.strides[0], b.strides[0], c.strides[0]),)
+    batch = tuple(zip(a.type.shape[:-2], a.strides, b.strides, c.strides))
     product = gemm.Matmul("product", a.type.dtype.name, m, n, k, a.strides[-2:], b.strides[-2:],
                           c.strides[-2:], batch)  # fmt: skip
     name = "g" + hashlib.sha256(repr((product, build.target)).encode()).hexdigest()[:20]

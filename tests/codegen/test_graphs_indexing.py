@@ -52,3 +52,97 @@ def test_arrays_of_other_types():
 
 
 __all__ = ["of", "sample"]
+
+
+# --- joins ---------------------------------------------------------------------------------------
+
+
+def native(graph, arrays=None):
+    compiled = check(graph, arrays)
+    assert not compiled.host_calls, compiled.host_calls
+    return compiled
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_cat(dim):
+    def f(a, b, c):
+        parts = (a * 2, b.exp(), c.permute((2, 1, 0)))
+        joined = TABLE["cat"](*parts, dim=dim)
+        return joined.relu(), joined.sum(dim)
+
+    shapes = [[3, 4, 5], [3, 4, 5], [3, 4, 5]]
+    for k, n in enumerate((1, 2, 4)):
+        shapes[k][dim] = n
+    shapes[2] = shapes[2][::-1]
+    native(build(f, *((F, *s) for s in shapes)))
+
+
+def test_slice_scatter_pad_flip_roll():
+    def f(a, b):
+        return (
+            TABLE["slice_scatter"](a, b, dim=1, start=2, stop=5, step=1),
+            TABLE["constant_pad_nd"](a * 2, pad=(1, 2, 3, 0), value=1.5),
+            TABLE["constant_pad_nd"](a, pad=(-1, 2), value=0.0),
+            TABLE["flip"](a, dims=(0, 1)) + a,
+            TABLE["roll"](a, shifts=(2, -1), dims=(0, 1)),
+        )
+
+    native(build(f, (F, 4, 7), (F, 4, 3)))
+
+
+def test_gradient_of_slices_accumulates():
+    def f(a, g):
+        zeros = TABLE["full"](size=(6, 5), fill_value=0.0, dtype=a.dtype)
+        one = TABLE["slice_scatter"](zeros, g, dim=0, start=0, stop=2, step=1)
+        two = TABLE["slice_scatter"](zeros, g, dim=0, start=4, stop=6, step=1)
+        return one + two + a
+
+    native(build(f, (F, 6, 5), (F, 2, 5)))
+
+
+# --- scatters ------------------------------------------------------------------------------------
+
+
+def test_scatter_one_per_row():
+    def f(x, i, v):
+        zero = x * 0
+        return zero.scatter_add(1, i, v), zero.scatter(1, i, v) - x
+
+    native(build(f, (F, 6, 5), (I, 6, 1), (F, 6, 1)))
+
+
+def test_scatter_add_with_collisions():
+    def f(x, i, v):
+        return x.exp().scatter_add(0, i, v * 2), x.scatter_add(0, i[:4, :5], v)
+
+    native(build(f, (F, 5, 6), (I, 8, 6), (F, 8, 6)))
+
+
+def test_index_put_and_embedding_grad():
+    def f(x, i, v, g):
+        put = TABLE["index_put"]
+        return (
+            put(x, v, i, spec=(True,), accumulate=True),
+            put(x, v * 0 + 3, i, spec=(True,), accumulate=False),
+            put(x, x[:, :4], i[:4] * 0 + 1, spec=(False, True), accumulate=True).tanh(),
+            TABLE["embedding_grad"](g, i, count=9, padding_idx=2, scale_grad_by_freq=False),
+        )
+
+    native(build(f, (F, 7, 4), (I, 6), (F, 6, 4), (F, 6, 3)))
+
+
+# --- extrema with indices ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_arg_extrema(dim):
+    x = np.array([[1, 3, 3, 0], [np.nan, 2, np.nan, 5], [-np.inf, -np.inf, -1, -2]], "f")
+
+    def f(x):
+        found = [TABLE[n](x, dim=dim, keepdim=False) for n in ("argmax", "argmin")]
+        if dim is not None:
+            found += [*TABLE["max_dim"](x, dim=dim), *TABLE["min_dim"](x, dim=dim, keepdim=True)]
+        return tuple(found)
+
+    native(build(f, (F, 3, 4)), [x])
+    native(build(f, (I, 5, 6)))

@@ -1,0 +1,305 @@
+"""Catalogue ops with skeletons of their own, said in the scheduler's ops.
+
+A rule gives the op's meaning in catalogue ops and those of private.py, or None where it has no
+native form, and the node stays as it is. So they fuse with what is around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Graph, Input, Node, Output, Var
+from ..ir.op import TABLE
+from ..ir.passes import canonical, decompose
+from ..ir.types import FLOAT
+from .affine import strides_of
+from .classify import native_types
+from .private import COORDINATE, JOINED, UPDATE, WINDOW, Ints, numel, region, slices
+
+Rule = Callable[..., Any]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers an expansion: it takes the operands and all attributes."""
+
+    def enter(function: Rule) -> Rule:
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return enter
+
+
+def expand(node: Node) -> list[Node]:
+    """The node in ops that codegen has; itself if there is nothing to expand."""
+    function = RULES.get(node.op.name)
+    if function is None or not native_types(node):
+        return [node]
+    builder = Builder("expansion")
+    builder.place, builder.origin = node.place, node.origin
+    with builder.building():
+        operands = [None if v is None else Symbol(v) for v in node.inputs]
+        results = function(*operands, **node.attributes)
+    if results is None:
+        return [node]
+    listed = results if isinstance(results, tuple) else (results,)
+    inputs = tuple(Input(v) for v in dict.fromkeys(node.present()))
+    graph = Graph("expansion", inputs, tuple(builder.nodes), tuple(Output(s.var) for s in listed))
+    graph = canonical.run(decompose.run(graph))
+    nodes = [n for inner in graph.nodes for n in expand(inner)]
+    return _renamed(nodes, [o.var for o in graph.outputs], node)
+
+
+def _renamed(nodes: list[Node], results: list[Var], node: Node) -> list[Node]:
+    """The nodes, with the results under the names the node's outputs have."""
+    names = dict(zip(results, node.outputs))
+    made = {v for n in nodes for v in n.outputs}
+    if len(names) < len(results) or not made >= set(results):
+        copies = [Node(TABLE["clone"], (v,), (o,), (), node.place)
+                  for v, o in zip(results, node.outputs)]  # fmt: skip
+        return nodes + copies
+    return [Node(n.op, tuple(None if v is None else names.get(v, v) for v in n.inputs),
+                 tuple(names.get(v, v) for v in n.outputs), n.attrs, n.place or node.place,
+                 n.origin) for n in nodes]  # fmt: skip
+
+
+# --- joining -------------------------------------------------------------------------------------
+
+
+def filled(shape: Ints, value: Any, dtype: Any) -> Any:
+    return TABLE["full"](size=tuple(shape), fill_value=value, dtype=dtype)
+
+
+@rule("cat")
+def cat(*tensors: Any, dim: int) -> Any:
+    size = list(tensors[0].shape)
+    size[dim] = sum(t.shape[dim] for t in tensors)
+    parts, start = [], 0
+    for t in tensors:
+        parts.append((t, tuple(start if d == dim else 0 for d in range(len(size)))))
+        start += t.shape[dim]
+    return joined(tuple(size), parts)
+
+
+def joined(size: Ints, parts: list[tuple[Any, Ints]]) -> Any:
+    """Parts at their places; those without elements are left out."""
+    parts = [(part, place) for part, place in parts if numel(part.shape)] or parts[:1]
+    return JOINED(*(part for part, _ in parts), size=size,
+                  regions=tuple(region(size, place) for _, place in parts))  # fmt: skip
+
+
+@rule("slice_scatter")
+def slice_scatter(base: Any, src: Any, *, dim: int, start: int, stop: int, step: int) -> Any:
+    size = tuple(base.shape)
+    length = src.shape[dim]
+    if step != 1 or not length or not numel(size):
+        return None
+    zero = (0,) * len(size)
+
+    def at(k: int) -> Ints:
+        return tuple(k if d == dim else 0 for d in range(len(size)))
+
+    def upto(k: int) -> Ints:
+        return tuple(k if d == dim else n for d, n in enumerate(size))
+
+    src = src.to(base.dtype)
+    before = slices(base, zero, upto(start))
+    after = slices(base, at(start + length), size)
+    return joined(size, [(src, at(start)), (before, zero), (after, at(start + length))])
+
+
+@rule("constant_pad_nd")
+def constant_pad(x: Any, *, pad: Ints, value: Any) -> Any:
+    pairs = [(0, 0)] * (len(x.shape) - len(pad) // 2)
+    pairs += [(pad[k], pad[k + 1]) for k in range(len(pad) - 2, -1, -2)]
+    return padded(x, pairs, value)
+
+
+def padded(x: Any, pairs: list[tuple[int, int]], value: Any) -> Any:
+    """x with a border of `value`; negative widths cut."""
+    shape = tuple(x.shape)
+    if not numel(shape) or not any(a or b for a, b in pairs):
+        return None if not numel(shape) else x.clone()
+    starts = tuple(max(0, -a) for a, _ in pairs)
+    stops = tuple(n - max(0, -b) for n, (_, b) in zip(shape, pairs))
+    if any(b <= a for a, b in zip(starts, stops)):
+        return None
+    inner = slices(x, starts, stops)
+    size = tuple(n + a + b for n, (a, b) in zip(shape, pairs))
+    low = tuple(max(0, a) for a, _ in pairs)
+    high = tuple(n - max(0, b) for n, (_, b) in zip(size, pairs))
+    parts = [(inner, low)]
+    for d in range(len(size)):  # a slab before and one after, inside the slabs of dimensions before
+        for a, b in ((0, low[d]), (high[d], size[d])):
+            place = (*low[:d], a, *(0,) * (len(size) - d - 1))
+            slab = (*(h - l for l, h in zip(low[:d], high[:d])), b - a, *size[d + 1 :])
+            parts.append((filled(slab, value, x.dtype), place))
+    return joined(size, parts)
+
+
+@rule("flip")
+def flip(x: Any, *, dims: Ints) -> Any:
+    shape, steps = tuple(x.shape), list(strides_of(tuple(x.shape)))
+    offset = 0
+    for d in dims:
+        offset += max(0, shape[d] - 1) * steps[d]
+        steps[d] = -steps[d]
+    return WINDOW(x, size=shape, strides=tuple(steps), offset=offset) if numel(shape) else None
+
+
+@rule("roll")
+def roll(x: Any, *, shifts: Ints, dims: Ints) -> Any:
+    if not numel(x.shape):
+        return None
+    for shift, d in zip(shifts, dims):
+        size = tuple(x.shape)
+        k = shift % size[d]
+        if not k:
+            continue
+        cut = tuple(size[d] - k if e == d else 0 for e in range(len(size)))
+        zero = (0,) * len(size)
+        head = slices(x, cut, size)
+        tail = slices(x, zero, tuple(size[d] - k if e == d else n for e, n in enumerate(size)))
+        x = joined(
+            size, [(head, zero), (tail, tuple(k if e == d else 0 for e in range(len(size))))]
+        )
+    return x
+
+
+# --- scattering ----------------------------------------------------------------------------------
+
+
+def update(base: Any, src: Any, strides: Ints, indices: list[Any], add: bool, free: int = 0) -> Any:
+    """`indices` are (index, factor, its strides along src, how many values it may take)."""
+    found = tuple((factor, steps, limit) for _, factor, steps, limit in indices)
+    return UPDATE(base, src, *(i for i, *_ in indices), strides=strides, offset=0, found=found,
+                  add=add, free=free)  # fmt: skip
+
+
+def spread_steps(shape: Ints) -> Ints:
+    return tuple(s if n != 1 else 0 for s, n in zip(strides_of(shape), shape))
+
+
+def _scatter(add: bool) -> Rule:
+    def along(base: Any, index: Any, src: Any, *, dim: int) -> Any:
+        if not base.ndim or not numel(index.shape) or index.ndim != base.ndim:
+            return None
+        src = slices(src, (0,) * src.ndim, tuple(index.shape))
+        rest = [n for d, n in enumerate(base.shape) if d != dim]
+        if index.shape[dim] == 1 and rest == [n for d, n in enumerate(index.shape) if d != dim]:
+            return one_hot(base, index, src, dim, add)
+        steps = list(strides_of(tuple(base.shape)))
+        along_dim, steps[dim] = steps[dim], 0
+        where = [(index, along_dim, spread_steps(tuple(index.shape)), base.shape[dim])]
+        return update(base, src, tuple(steps), where, add)
+
+    return along
+
+
+def one_hot(base: Any, index: Any, src: Any, dim: int, add: bool) -> Any:
+    """One index per line: every element compares its own place with it."""
+    shape = tuple(base.shape)
+    steps = tuple(int(d == dim) for d in range(len(shape)))
+    here = COORDINATE(size=shape, strides=steps, offset=0)
+    hit = here.eq(index.to(here.dtype).expand(shape))
+    value = src.expand(shape)
+    return (base + value if add else value).where(hit, base)
+
+
+RULES["scatter"], RULES["scatter_add"] = _scatter(False), _scatter(True)
+
+
+@rule("index_put")
+def index_put(base: Any, values: Any, *indices: Any, spec: Any, accumulate: bool) -> Any:
+    if not base.ndim or (base.dtype.category < FLOAT and accumulate and base.dtype.name == "bool"):
+        return None
+    places = [d for d, used in enumerate(spec) if used]
+    common = max((tuple(i.shape) for i in indices), key=len)
+    if any(tuple(i.shape) != common for i in indices) or not numel(common):
+        return None
+    adjacent = places == list(range(places[0], places[-1] + 1))
+    lead = places[0] if adjacent else 0
+    kept = [d for d in range(base.ndim) if d not in places]
+    shape = (*(base.shape[d] for d in kept[:lead]), *common, *(base.shape[d] for d in kept[lead:]))
+    if not numel(shape):
+        return None
+    steps = strides_of(tuple(base.shape))
+    own = (*(steps[d] for d in kept[:lead]), *(0,) * len(common), *(steps[d] for d in kept[lead:]))
+    inner = spread_steps(common)
+    rest = len(shape) - lead - len(common)
+    along = (*(0,) * lead, *inner, *(0,) * rest)
+    where = [(i, steps[p], along, base.shape[p]) for i, p in zip(indices, places)]
+    values = values.to(base.dtype).expand(shape)
+    return update(base, values, own, where, accumulate)
+
+
+@rule("embedding_grad")
+def embedding_grad(grad: Any, indices: Any, *, count: int, padding_idx: int,
+                   scale_grad_by_freq: bool) -> Any:  # fmt: skip
+    width = grad.shape[-1]
+    if scale_grad_by_freq or not numel(grad.shape):
+        return None
+    rows = grad.view((numel(indices.shape), width))
+    flat = indices.view((numel(indices.shape),))
+    if padding_idx >= 0:
+        rows = rows.masked_fill(flat.eq(padding_idx).unsqueeze(1), 0)
+    where = [(flat, width, (1, 0), count)]
+    return update(filled((count, width), 0, grad.dtype), rows, (0, 1), where, True)
+
+
+def _planes(add: bool) -> Rule:
+    def rule_(x: Any, indices: Any, *, size: Ints) -> Any:
+        dims = len(size)
+        lead, volume = numel(x.shape[:-dims]), numel(size)
+        inside = numel(x.shape[-dims:])
+        if not lead * volume * inside:
+            return None
+        flat = x.reshape((lead, inside))
+        where = [(indices.reshape((lead, inside)), 1, (inside, 1), volume)]
+        zero = filled((lead, volume), 0, x.dtype)
+        result = update(zero, flat, (volume, 0), where, add, free=1)
+        return result.view((*x.shape[:-dims], *size))
+
+    return rule_
+
+
+RULES["plane_scatter"], RULES["max_unpool"] = _planes(True), _planes(False)
+
+
+# --- extrema with indices ------------------------------------------------------------------------
+
+
+def first_place(x: Any, best: Any, dim: Any) -> Any:
+    """The least position along `dim` (flat if None) where x is its extremum, or NaN."""
+    shape = tuple(x.shape)
+    steps = strides_of(shape) if dim is None else tuple(int(d == dim) for d in range(len(shape)))
+    here = COORDINATE(size=shape, strides=steps, offset=0)
+    hit = x.eq(best.expand(shape))
+    if x.dtype.is_floating_point:
+        hit = hit.logical_or(x.isnan())
+    far = filled(shape, numel(shape), here.dtype)
+    dims = tuple(range(len(shape))) if dim is None else (dim,)
+    return TABLE["amin"](here.where(hit, far), dim=dims, keepdim=True)
+
+
+def _extremum(name: str, values: bool) -> Rule:
+    def rule_(x: Any, *, dim: Any, keepdim: bool) -> Any:
+        shape = tuple(x.shape)
+        if not shape or not numel(shape) or x.dtype.name == "bool":
+            return None
+        dims = tuple(range(len(shape))) if dim is None else (dim,)
+        best = TABLE[name](x, dim=dims, keepdim=True)
+        place = first_place(x, best, dim)
+        kept = tuple(1 if d in dims else n for d, n in enumerate(shape))
+        size = kept if keepdim else tuple(n for d, n in enumerate(shape) if d not in dims)
+        place = place.view(size)
+        return (best.view(size), place) if values else place
+
+    return rule_
+
+
+RULES["max_dim"], RULES["min_dim"] = _extremum("amax", True), _extremum("amin", True)
+RULES["argmax"], RULES["argmin"] = _extremum("amax", False), _extremum("amin", False)

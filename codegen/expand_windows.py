@@ -1,0 +1,254 @@
+"""Convolutions and pools, said in windows, products and reductions.
+
+A window view has the window's positions as dimensions of their own, so a pool is a reduction over
+them, and a convolution is a matrix product with them as rows. Where a window view is not a plain
+matrix the scheduler stores it, which is im2col; for 1x1 kernels it is one and nothing is copied.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.op import TABLE
+from .affine import strides_of
+from .expand import filled, padded, rule, update
+from .private import COORDINATE, PRODUCT, WINDOW, Ints, numel
+
+FLOATS = ("float32", "float64")
+
+
+def windows(x: Any, kernel: Ints, stride: Ints, dilation: Ints, out: Ints) -> Any:
+    """(*lead, *kernel, *out): the elements under each position of each window."""
+    dims = len(kernel)
+    lead, steps = tuple(x.shape[:-dims]), strides_of(tuple(x.shape))
+    inner = steps[-dims:]
+    strides = (*steps[:-dims], *(s * d for s, d in zip(inner, dilation)),
+               *(s * t for s, t in zip(inner, stride)))  # fmt: skip
+    return WINDOW(x, size=(*lead, *kernel, *out), strides=strides, offset=0)
+
+
+def bordered(x: Any, pads: list[tuple[int, int]], value: Any) -> Any:
+    """Padding of the trailing dimensions; None where there is nothing to compute."""
+    if not any(a or b for a, b in pads):
+        return x
+    return padded(x, [(0, 0)] * (x.ndim - len(pads)) + pads, value)
+
+
+@rule("convolution")
+def convolution(x: Any, weight: Any, bias: Any, *, stride: Ints, padding: Ints, dilation: Ints,
+                groups: int) -> Any:  # fmt: skip
+    kernel, dtype = tuple(weight.shape[2:]), x.dtype
+    out = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(
+        x.shape[2:], kernel, stride, padding, dilation))  # fmt: skip
+    batch, channels, outputs = x.shape[0], x.shape[1], weight.shape[0]
+    if dtype.name not in FLOATS or not numel((batch, channels, outputs, *out, *kernel)):
+        return None
+    x = bordered(x, [(p, p) for p in padding], 0)
+    if x is None:
+        return None
+    seen = windows(x, kernel, stride, dilation, out)
+    if groups > 1 and channels == groups == outputs:
+        result = depthwise(seen, weight, kernel, out)
+    else:
+        rows = channels // groups * numel(kernel)
+        columns = seen.view((batch, groups, rows, numel(out)))
+        matrix = weight.view((1, groups, outputs // groups, rows)).expand(
+            (batch, groups, outputs // groups, rows))  # fmt: skip
+        result = PRODUCT(matrix, columns).view((batch, outputs, *out))
+    if bias is not None:
+        result = result + bias.view((1, outputs, *(1,) * len(out)))
+    return result
+
+
+def depthwise(seen: Any, weight: Any, kernel: Ints, out: Ints) -> Any:
+    """A sum of weighted windows: with one channel a product would be a vector's."""
+    channels = weight.shape[0]
+    scale = weight.view((1, channels, *kernel, *(1,) * len(out)))
+    dims = tuple(range(2, 2 + len(kernel)))
+    total = TABLE["sum"](seen * scale, dim=dims, keepdim=True)
+    return total.view((seen.shape[0], channels, *out))
+
+
+@rule("conv_input")
+def conv_input(grad: Any, weight: Any, bias: Any, *, size: Ints, stride: Ints, padding: Ints,
+               dilation: Ints, groups: int) -> Any:  # fmt: skip
+    kernel, out, dtype = tuple(weight.shape[2:]), tuple(grad.shape[2:]), grad.dtype
+    batch, outputs, channels = grad.shape[0], grad.shape[1], weight.shape[1] * groups
+    if dtype.name not in FLOATS or not numel((batch, channels, outputs, *out, *kernel, *size)):
+        return None
+    rows = channels // groups * numel(kernel)
+    if groups > 1 and channels == groups == outputs:
+        scale = weight.view((1, channels, *kernel, *(1,) * len(out)))
+        columns = grad.view((batch, channels, *(1,) * len(kernel), *out)) * scale
+    else:
+        matrix = weight.view((1, groups, outputs // groups, rows)).permute((0, 1, 3, 2)).expand(
+            (batch, groups, rows, outputs // groups))  # fmt: skip
+        flat = grad.view((batch, groups, outputs // groups, numel(out)))
+        columns = PRODUCT(matrix, flat).view((batch, channels, *kernel, *out))
+    result = add_windows(columns, size, kernel, stride, padding, dilation, out)
+    if bias is not None:
+        result = result + bias.view((1, channels, *(1,) * len(size)))
+    return result
+
+
+def add_windows(columns: Any, size: Ints, kernel: Ints, stride: Ints, padding: Ints,
+                dilation: Ints, out: Ints) -> Any:  # fmt: skip
+    """The adjoint of padding and windows: every position adds to the element it was read from."""
+    lead = tuple(columns.shape[: -2 * len(kernel)])
+    geometry = zip(size, padding, out, stride, dilation, kernel)
+    room = tuple(max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) for n, p, o, s, d, k in geometry)
+    shape = (*lead, *room)
+    steps = strides_of(shape)
+    inner = steps[len(lead) :]
+    strides = (*steps[: len(lead)], *(s * d for s, d in zip(inner, dilation)),
+               *(s * t for s, t in zip(inner, stride)))  # fmt: skip
+    total = update(filled(shape, 0, columns.dtype), columns, strides, [], True, free=len(lead))
+    if room == size:
+        return total
+    offset = sum(p * s for p, s in zip(padding, inner))
+    return WINDOW(total, size=(*lead, *size), strides=steps, offset=offset)
+
+
+@rule("conv_weight")
+def conv_weight(x: Any, grad: Any, *, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+                groups: int) -> Any:  # fmt: skip
+    batch, channels, outputs = x.shape[0], x.shape[1], grad.shape[1]
+    out, dims = tuple(grad.shape[2:]), len(kernel)
+    if x.dtype.name not in FLOATS or not numel((batch, channels, outputs, *out, *kernel)):
+        return None
+    x = bordered(x, [(p, p) for p in padding], 0)
+    if x is None:
+        return None
+    seen = windows(x, kernel, stride, dilation, out)
+    if groups > 1 and channels == groups == outputs:
+        spread = grad.view((batch, channels, *(1,) * dims, *out))
+        axes = (0, *range(2 + dims, 2 + 2 * dims))
+        total = TABLE["sum"](seen * spread, dim=axes, keepdim=True)
+        return total.view((channels, 1, *kernel))
+    rows, positions = channels // groups * numel(kernel), numel(out)
+    columns = seen.view((batch, groups, rows, positions)).permute((1, 0, 3, 2))
+    left = grad.view((batch, groups, outputs // groups, positions)).permute((1, 2, 0, 3))
+    count = batch * positions
+    product = PRODUCT(left.view((groups, outputs // groups, count)),
+                      columns.view((groups, count, rows)))  # fmt: skip
+    return product.view((outputs, channels // groups, *kernel))
+
+
+# --- pools ---------------------------------------------------------------------------------------
+
+
+def hanging(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+            out: Ints) -> list[tuple[int, int]]:  # fmt: skip
+    """The padding that all windows need; with ceil_mode the last ones hang over."""
+    return [(p, max(p, (o - 1) * s + d * (k - 1) + 1 - n - p))
+            for n, k, s, p, d, o in zip(size, kernel, stride, padding, dilation, out)]  # fmt: skip
+
+
+def pooled(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+           ceil_mode: bool) -> Ints:  # fmt: skip
+    result = []
+    for n, k, s, p, d in zip(size, kernel, stride, padding, dilation):
+        room = n + 2 * p - d * (k - 1) - 1
+        count = -(-room // s) + 1 if ceil_mode else room // s + 1
+        result.append(count - (ceil_mode and (count - 1) * s >= n + p))
+    return tuple(result)
+
+
+@rule("max_pool")
+def max_pool(x: Any, *, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+             ceil_mode: bool) -> Any:  # fmt: skip
+    dims = len(kernel)
+    size, lead = tuple(x.shape[-dims:]), tuple(x.shape[:-dims])
+    out = pooled(size, kernel, stride, padding, dilation, ceil_mode)
+    if not x.dtype.is_floating_point or not numel((*lead, *out, *size)):
+        return None
+    pads = hanging(size, kernel, stride, padding, dilation, out)
+    x = bordered(x, pads, float("-inf"))
+    if x is None:
+        return None
+    seen = windows(x, kernel, stride, dilation, out)
+    axes = tuple(range(len(lead), len(lead) + dims))
+    best = TABLE["amax"](seen, dim=axes, keepdim=True)
+    shape = tuple(seen.shape)
+    hit = seen.eq(best.expand(shape)).logical_or(seen.isnan())
+    place = positions(shape, size, stride, padding, dilation, dims)
+    for d in range(dims):
+        if any(pads[d]):
+            hit = hit.logical_and(inside(shape, size, stride, padding, dilation, dims, d))
+    far = filled(shape, numel(size), place.dtype)
+    first = TABLE["amin"](place.where(hit, far), dim=axes, keepdim=True)
+    return best.view((*lead, *out)), first.view((*lead, *out))
+
+
+def positions(shape: Ints, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
+              dims: int) -> Any:  # fmt: skip
+    """The flat position, in the plane without padding, of each position of each window."""
+    steps = strides_of(size)
+    lead = len(shape) - 2 * dims
+    strides = (*(0,) * lead, *(s * d for s, d in zip(steps, dilation)),
+               *(s * t for s, t in zip(steps, stride)))  # fmt: skip
+    return COORDINATE(size=shape, strides=strides,
+                      offset=-sum(p * s for p, s in zip(padding, steps)))  # fmt: skip
+
+
+def inside(shape: Ints, size: Ints, stride: Ints, padding: Ints, dilation: Ints, dims: int,
+           d: int) -> Any:  # fmt: skip
+    """Whether dimension d of a position is not padding."""
+    lead = len(shape) - 2 * dims
+    strides = [0] * len(shape)
+    strides[lead + d], strides[lead + dims + d] = dilation[d], stride[d]
+    here = COORDINATE(size=shape, strides=tuple(strides), offset=-padding[d])
+    return here.ge(0).logical_and(here.lt(size[d]))
+
+
+@rule("avg_pool")
+def avg_pool(x: Any, *, kernel: Ints, stride: Ints, padding: Ints, ceil_mode: bool,
+             count_include_pad: bool, divisor_override: Any) -> Any:  # fmt: skip
+    dims, ones = len(kernel), (1,) * len(kernel)
+    size, lead = tuple(x.shape[-dims:]), tuple(x.shape[:-dims])
+    out = pooled(size, kernel, stride, padding, ones, ceil_mode)
+    if not x.dtype.is_floating_point or not numel((*lead, *out, *size)):
+        return None
+    x = bordered(x, hanging(size, kernel, stride, padding, ones, out), 0)
+    if x is None:
+        return None
+    axes = tuple(range(len(lead), len(lead) + dims))
+    total = TABLE["sum"](windows(x, kernel, stride, ones, out), dim=axes, keepdim=True)
+    total = total.view((*lead, *out))
+    return total / divisors(total, size, kernel, stride, padding, count_include_pad,
+                            divisor_override)  # fmt: skip
+
+
+def divisors(like: Any, size: Ints, kernel: Ints, stride: Ints, padding: Ints, whole: bool,
+             override: Any) -> Any:  # fmt: skip
+    """How many elements each window averages."""
+    dims, shape = len(kernel), tuple(like.shape)
+    out = shape[-dims:]
+    if override is not None:
+        return filled((), override, like.dtype)
+    total = filled((), 1, TABLE["full"](size=(), fill_value=1, dtype=like.dtype).dtype)
+    for d in range(dims):
+        n, k, s, p = size[d], kernel[d], stride[d], padding[d]
+        low = p if whole else 0
+        if (out[d] - 1) * s - p + k <= n + low and (whole or not p):
+            total = total * filled((), k, like.dtype)
+            continue
+        strides = tuple(s if e == len(shape) - dims + d else 0 for e in range(len(shape)))
+        start = COORDINATE(size=shape, strides=strides, offset=-p)
+        end = (start + k).clamp(max=n + low)
+        total = total * (end - start.clamp(min=-low)).to(like.dtype)
+    return total
+
+
+@rule("avg_spread")
+def avg_spread(grad: Any, *, size: Ints, kernel: Ints, stride: Ints, padding: Ints,
+               count_include_pad: bool = True, divisor_override: Any = None, **_: Any,
+               ) -> Any:  # fmt: skip
+    dims, ones = len(kernel), (1,) * len(kernel)
+    lead, out = tuple(grad.shape[:-dims]), tuple(grad.shape[-dims:])
+    if not grad.dtype.is_floating_point or not numel((*lead, *out, *size)):
+        return None
+    share = grad / divisors(grad, size, kernel, stride, padding, count_include_pad,
+                            divisor_override)  # fmt: skip
+    spread = share.view((*lead, *ones, *out)).expand((*lead, *kernel, *out))
+    return add_windows(spread, tuple(size), kernel, stride, padding, ones, out)
