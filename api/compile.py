@@ -16,7 +16,8 @@ from .guards import PLAIN
 from .ir.bind import state
 from .ir.types import default_dtype
 from .pytree import flatten, unflatten
-from .recording import MISS, Recording, Trace
+from .recording import Recording
+from .replay import MISS, Trace, shortcut
 from .tracer.random import default_generator
 from .tracer.recorder import Recorder, Refused
 from .tracer.tensor import Tensor
@@ -38,11 +39,16 @@ class CompiledFunction:
         self.events: list[str] = []
         self.eager_calls = 0
         self.lock = threading.RLock()
+        self.hot: Any = None  # the shortcut for the kind of call seen last
         self.specialised: set[int] = set()  # float arguments whose value is part of the key
         self.keep: list[Any] = []  # objects whose identity is part of a key
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.hot is not None and not kwargs:
+            result = self.hot(args)
+            if result is not MISS:
+                return result
         if state.top is not state.bottom:  # inside another recording or transform: inline
             return self.function(*args, **kwargs)
         leaves: list[Any] = []
@@ -57,6 +63,7 @@ class CompiledFunction:
                 if trace.applies(leaves) is None:
                     result = self.replay(trace, leaves)
                     if result is not MISS:
+                        self.hot = shortcut(trace, structure, leaves)
                         return result
         if key in self.refusals:
             return self.run_eagerly(args, kwargs)
@@ -204,6 +211,7 @@ class CompiledFunction:
         """Forgets all traces."""
         with self.lock:
             self.traces.clear()
+            self.hot = None
             self.refusals.clear()
             self.warmups.clear()
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from .ir import interp
-from .ir.graph import WRITE, Graph
+from .ir.graph import RESULT, SAVED, WRITE, Graph
+from .tracer.inplace import bump
+from .tracer.tensor import Tensor
 
 
 class Executor:
-    """A callable from input arrays to output arrays, in storage form."""
+    """`call` goes from input arrays to output arrays, in storage form."""
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -21,12 +23,24 @@ class Executor:
             from .backend import compile_graph
 
             self.native = compile_graph(graph)
+        self.call = self.interpret if self.native is None else self.native.call
+        outputs = graph.outputs
+        self.results = [(k, o.var.dtype) for k, o in enumerate(outputs) if o.kind == RESULT]
+        self.saved = [k for k, o in enumerate(outputs) if o.kind == SAVED]
+        self.writes = [(k, o.target) for k, o in enumerate(outputs) if o.kind == WRITE]
 
-    def __call__(self, arrays: list[np.ndarray]) -> Any:
-        if self.native is not None:
-            return self.native(*arrays)
-        results = interp.run(self.graph, arrays)
-        return own(self.graph, arrays, results)
+    def interpret(self, *arrays: np.ndarray) -> Any:
+        return own(self.graph, arrays, interp.run(self.graph, arrays))
+
+    def finish(self, arrays: Any, inputs: Any) -> list[Tensor]:
+        """Results as tensors; writes into `inputs` are counted."""
+        for k, target in self.writes:
+            tensor = inputs[target]
+            if arrays[k] is not tensor._array:
+                np.copyto(tensor._array, arrays[k])
+            bump(tensor.storage_)
+        wrap = Tensor._wrap
+        return [wrap(arrays[k], dtype) for k, dtype in self.results]
 
     def text(self, stage: str) -> str:
         """kernels, llvm, llvm-opt or asm of the native program."""
@@ -35,7 +49,7 @@ class Executor:
         return str(self.native.texts()[stage])
 
 
-def own(graph: Graph, inputs: list[np.ndarray], results: list[np.ndarray]) -> list[np.ndarray]:
+def own(graph: Graph, inputs: Any, results: list[np.ndarray]) -> list[np.ndarray]:
     """The interpreter's results as arrays of their own: never views of inputs or of each other."""
     owned = []
     for output, array in zip(graph.outputs, results):

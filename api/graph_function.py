@@ -15,12 +15,11 @@ from .executor import Executor
 from .ir import graph as graph_module
 from .ir import reverse
 from .ir.bind import state
-from .ir.graph import RESULT, SAVED, WRITE, Graph
+from .ir.graph import RESULT, Graph
 from .ir.op import TABLE
 from .ir.partition import Partition, partition
 from .ir.passes import Step, dead_code, optimise
 from .tracer.eager import history
-from .tracer.inplace import bump
 from .tracer.tape import FREED, Node, describe_place, next_sequence, user_place
 from .tracer.tensor import Tensor
 
@@ -123,34 +122,26 @@ class GraphFunction:
                 return self.run_recorded(inputs, wanted)
         return self.run_plain(inputs)
 
+    def runner(self, wanted: tuple[int, ...]) -> Any:
+        """The way to run for calls whose inputs in `wanted` require grad."""
+        if wanted and self.differentiable:
+            return lambda inputs: self.run_recorded(inputs, wanted)
+        return self.run_plain
+
     def run_plain(self, inputs: list[Tensor]) -> list[Tensor]:
         """Without history for the results."""
         executor = self.plain()
-        arrays = executor([t._array for t in inputs])
-        return self.finish(executor.graph, inputs, arrays)
+        return executor.finish(executor.call(*[t._array for t in inputs]), inputs)
 
     def run_recorded(self, inputs: list[Tensor], wanted: tuple[int, ...]) -> list[Tensor]:
         parts, forward, backward = self.split(wanted)
-        arrays = forward([t._array for t in inputs])
-        saved = [a for a, o in zip(arrays, parts.forward.outputs) if o.kind == SAVED]
-        results = self.finish(parts.forward, inputs, arrays)
+        arrays = forward.call(*[t._array for t in inputs])
+        saved = [arrays[k] for k in forward.saved]
+        results = forward.finish(arrays, inputs)
         node = CompiledFunctionBackward(self, parts, backward, inputs, wanted, saved, results)
         for number, position in enumerate(self.differentiable):
             tensor = results[position]
             tensor._node, tensor._nr, tensor._requires_grad = node, number, True
-        return results
-
-    def finish(self, graph: Graph, inputs: list[Tensor], arrays: Any) -> list[Tensor]:
-        """Wraps results; counts the writes."""
-        results = []
-        for array, output in zip(arrays, graph.outputs):
-            if output.kind == RESULT:
-                results.append(Tensor._wrap(array, output.var.dtype))
-            elif output.kind == WRITE:
-                target = inputs[output.target]
-                if array is not target._array:
-                    np.copyto(target._array, array)
-                bump(target.storage_)
         return results
 
 
@@ -182,7 +173,8 @@ class CompiledFunctionBackward(Node):
     ):
         self.function, self.parts, self.backward = function, parts, backward
         self.wanted, self.saved = wanted, saved
-        self.inputs: Any = [(t, t.storage_.version) for t in inputs]
+        self.inputs: Any = inputs
+        self.versions = [0 if t._storage is None else t._storage.version for t in inputs]
         self.edges = tuple(history(inputs[k]) for k in wanted)
         self.out_types = tuple(results[k].type_ for k in function.differentiable)
         self.sequence, self.place = next_sequence(), user_place()
@@ -198,9 +190,8 @@ class CompiledFunctionBackward(Node):
         if state.grad_enabled:
             return self.differentiable_apply(filled)
         kept = [self.input_array(k) for k in self.parts.saved_inputs]
-        arrays = self.backward([*self.saved, *kept, *(g._array for g in filled)])
-        return [Tensor._wrap(a, o.var.dtype)
-                for a, o in zip(arrays, self.backward.graph.outputs)]  # fmt: skip
+        arrays = self.backward.call(*self.saved, *kept, *[g._array for g in filled])
+        return self.backward.finish(arrays, ())
 
     def differentiable_apply(self, grads: list[Any]) -> list[Any]:
         """create_graph: backward as a compiled function of the same inputs."""
@@ -208,8 +199,8 @@ class CompiledFunctionBackward(Node):
         return self.function.gradient(self.wanted).run([*inputs, *grads])
 
     def checked(self, position: int) -> Tensor:
-        tensor, version = self.inputs[position]
-        if tensor.storage_.version != version:
+        tensor, version = self.inputs[position], self.versions[position]
+        if tensor._storage is not None and tensor._storage.version != version:
             from .tracer.inplace import last_write
 
             raise RuntimeError(

@@ -1,4 +1,4 @@
-"""One recorded trace of a compiled function: how it was made, and how it is replayed."""
+"""A call that is recorded: what it reads, computes and does, ready to be replayed."""
 
 from __future__ import annotations
 
@@ -8,134 +8,14 @@ import weakref
 from typing import Any
 
 from .guards import Environment
-from .ir.bind import epoch, interpreting, state
-from .ir.graph import Graph
+from .ir.bind import interpreting
 from .pytree import flatten, unflatten
-from .segments import Segment, cut, merge
+from .sources import Argument, Captured, ComputedView, Direct, GradOf, Number
 from .tracer.inplace import look
 from .tracer.random import default_generator
 from .tracer.recorder import Recorder, Refused
 from .tracer.scalars import RunTimeNumber, run_time_number
-from .tracer.tape import FREED, Node, next_sequence, user_place
 from .tracer.tensor import Tensor
-
-
-class Trace:
-    """All recorded paths for one kind of call: a tree of compiled segments.
-
-    A segment ends where Python looked at the truth of a value. Replay runs a segment, looks at the
-    value, and goes on in the child for that outcome; an unknown outcome means a new path must be
-    recorded. Nothing is written before the last segment, so giving up leaves no trace.
-    """
-
-    def __init__(self, recording: Recording):
-        self.environment = recording.environment
-        self.grad_guards = [
-            (recording.owner_source(t), none) for t, none in recording.recorder.grad_guards
-        ]
-        self.comparisons = recording.comparisons()
-        self.hooks = [(t, hook_signature(t)) for t in recording.captured()]
-        self.guard_ids = {(id(o), n) for o, n in recording.recorder.grad_guards}
-        self.history = bool(recording.needs)
-        self.graphs: list[Graph] = []
-        self.hits = 0
-        self.root: Segment | None = None
-        self.insert(recording)
-
-    def insert(self, recording: Recording) -> None:
-        """Adds a path; segments it shares with earlier paths are kept."""
-        self.graphs.append(recording.graph)
-        self.history = self.history or bool(recording.needs)
-        self.root = merge(self.root, cut(recording))
-
-    def applies(self, leaves: list[Any]) -> str | None:
-        """Why this trace can't be used for a call now, or None."""
-        environment = self.environment
-        reason = environment.quick_failure()
-        if reason is None and environment.epoch != epoch.value:
-            reason = self.hook_change() or environment.failure()
-        if reason is not None:
-            return reason
-        for read, how, other, outcome in self.comparisons:
-            value = read(leaves)
-            if (bool(how(value, other)) if value is not None else False) is not outcome:
-                return "a comparison of a number came out differently"
-        for owner, was_none in self.grad_guards:
-            if (owner(leaves)._grad is None) is not was_none:
-                return ".grad of a parameter was " + ("None" if was_none else "a tensor")
-        return None
-
-    def hook_change(self) -> str | None:
-        """Hooks on the tensors from outside were traced as they were; others need a new trace."""
-        for tensor, before in self.hooks:
-            if hook_signature(tensor) != before:
-                return "hooks of a parameter changed"
-        return None
-
-    def replay(self, leaves: list[Any]) -> Any:
-        """The result of the call, or MISS where the path taken is not known."""
-        segment, values = self.root, {}
-        history = self.history and state.grad_enabled
-        while True:
-            inputs = segment.inputs(leaves, values)
-            if inputs is None:
-                return MISS
-            results = segment.function.run_for(inputs, history)
-            if segment.end is not None:
-                self.hits += 1
-                return segment.end.finish(leaves, results, inputs)
-            values.update(zip(segment.keys_out, results))
-            outcome = bool(values[segment.condition])
-            child = segment.children.get(outcome)
-            if child is None:
-                return MISS
-            segment = child
-
-    def accepts(self, recording: Recording) -> bool:
-        """Is a new path one of ours: recorded under the same guards, parting at a branch?"""
-        if not recording.recorder.branches or self.root.end is not None:
-            return False
-        guards = {(id(o), n) for o, n in recording.recorder.grad_guards}
-        return self.environment.failure() is None and guards == self.guard_ids
-
-    def segments(self) -> list[Segment]:
-        """All segments, parents first."""
-        found, stack = [], [self.root]
-        while stack:
-            segment = stack.pop()
-            found.append(segment)
-            stack.extend(segment.children.values())
-        return found
-
-    def prepare(self) -> None:
-        """Compiles what the next call will need."""
-        for segment in self.segments():
-            segment.function.prepare(segment.wanted(self.history))
-
-    @property
-    def restarts(self) -> bool:
-        """May a replay stop in the middle after drawing random numbers?"""
-        return self.root.end is None and any(n.op.random for g in self.graphs for n in g.nodes)
-
-    def describe(self) -> list[str]:
-        """Lines for `explain()`."""
-        lines = []
-        for graph in self.graphs:
-            lines.append(f"  trace of {len(graph.nodes)} ops")
-        lines.append(f"  replayed {self.hits} times")
-        places = {str(s.place): len(s.children) for s in self.segments() if s.place is not None}
-        lines += [f"    branch on a value ({p}), outcomes seen: {n}" for p, n in places.items()]
-        return lines
-
-
-MISS = object()
-
-
-def hook_signature(tensor: Tensor) -> Any:
-    facts = tensor._leaf
-    if facts is None:
-        return (), ()
-    return tuple(facts.hooks or ()), tuple(facts.post_hooks or ())
 
 
 class Recording:
@@ -241,22 +121,15 @@ class Recording:
     def source_of(self, tensor: Tensor) -> Any:
         known = self.numbers.get(id(tensor))
         if known is not None:
-            read = known[1]
-            return lambda leaves: run_time_number(read(leaves))
-        place = self.argument_places.get(id(tensor))
-        if place is not None:
-            return lambda leaves: leaves[place]
+            return Number(known[1])
         owner = self.recorder.grad_owners.get(id(tensor))
-        if owner is not None:
-            parent = self.owner_source(owner)
-            return lambda leaves: parent(leaves)._grad
-        return lambda leaves: tensor
+        if owner is not None and id(tensor) not in self.argument_places:
+            return GradOf(self.owner_source(owner))
+        return self.owner_source(tensor)
 
     def owner_source(self, owner: Tensor) -> Any:
         place = self.argument_places.get(id(owner))
-        if place is not None:
-            return lambda leaves: leaves[place]
-        return lambda leaves: owner
+        return Captured(owner) if place is None else Argument(place)
 
     # --- the end ---
 
@@ -331,23 +204,15 @@ class Recording:
     def internal_result(self, leaf: Tensor, entry: Any) -> Any:
         """A computed value; several results on one memory share it again at replay."""
         number = self.result_number(leaf, entry)
-        chain = entry.chain
         needs = leaf._requires_grad
-        leaf_result = needs and leaf._node is None
-        freed = needs and self.recorder.var_of(leaf) in self.recorder.backward_roots
-
-        def make(context: Any) -> Any:
-            base = context.results[number]
-            value = look(base, chain) if chain else base
-            if freed and state.grad_enabled:
-                value._node, value._requires_grad = SpentNode(), True
-            elif leaf_result:
-                value = value.detach().requires_grad_()
-            elif not needs and value._requires_grad:
-                value = value.detach()
-            return value
-
-        return make
+        history = "recorded" if needs else "none"
+        if needs and leaf._node is None:
+            history = "leaf"
+        elif needs and self.recorder.var_of(leaf) in self.recorder.backward_roots:
+            history = "spent"
+        if not entry.chain and history in ("recorded", "none"):
+            return Direct(number)  # only results in `needs` are given history
+        return ComputedView(number, entry.chain, history)
 
     def result_number(self, leaf: Tensor, entry: Any) -> int:
         for number, tensor in enumerate(self.results):
@@ -416,20 +281,3 @@ def saved_by_graph(results: list[Tensor]) -> set[int]:
             found.update(id(entry) for entry in saved if isinstance(entry, Tensor))
         stack.extend(e[0] for e in node.edges if e is not None)
     return found
-
-
-class SpentNode(Node):
-    """History of a result whose backward already ran inside the compiled function."""
-
-    __module__ = "builtins"
-
-    def __init__(self) -> None:
-        self.edges = ()
-        self.extra = None
-        self.place, self.sequence = user_place(), next_sequence()
-
-    def apply(self, grads: list[Any]) -> list[Any]:
-        raise RuntimeError(FREED)
-
-
-SpentNode.__name__ = SpentNode.__qualname__ = "CompiledFunctionBackward"

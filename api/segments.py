@@ -13,6 +13,7 @@ from typing import Any
 from .graph_function import GraphFunction
 from .ir.graph import CAPTURED, RESULT, WRITE, Graph, Input, Output, Var
 from .pytree import unflatten
+from .sources import Direct
 
 
 class Segment:
@@ -39,6 +40,7 @@ class Segment:
         made = {v for n in self.nodes for v in n.outputs}
         targets = [facts.graph.inputs[o.target].var for o in outputs if o.kind == WRITE]
         needed = [v for v in facts.order if (v in used and v not in made) or v in targets]
+        needed.sort(key=facts.rank)  # stable: arguments, captured tensors, the rest
         places = {v: k for k, v in enumerate(needed)}
         outputs = [
             Output(o.var, o.kind, places[facts.graph.inputs[o.target].var])
@@ -102,6 +104,10 @@ class Facts:
         self.vars = {key: var for var, key in self.keys.items()}
         self.order = list(graph.vars())
 
+    def rank(self, var: Var) -> int:
+        key = self.keys[var]
+        return self.sources[key[1]].kind if key[0] == "in" else 3
+
 
 class End:
     """What the last segment of a path does beyond computing: results, `.grad` fields."""
@@ -116,7 +122,13 @@ class End:
             if m.external is not None and m.writes > 1
         ]
 
-    def finish(self, leaves: list[Any], results: list[Any], inputs: list[Any]) -> Any:
+    def single_result(self) -> bool:
+        """Is the output just the first computed result, with nothing else to do?"""
+        if self.structure is not None or self.grad_effects or self.more_writes:
+            return False
+        return isinstance(self.makers[0], Direct) and self.makers[0].number == 0
+
+    def finish(self, leaves: Any, results: list[Any]) -> Any:
         context = Context(leaves, results)
         for source, count in self.more_writes:
             source(leaves)._storage.version += count

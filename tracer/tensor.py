@@ -136,6 +136,7 @@ class Tensor(Value, metaclass=_TensorMeta):
         self._array, self.dtype = new._array, new.dtype
         self._storage = Storage(new.storage_.root, self._version)
         self._view = None
+        epoch.advance()
 
     # --- autograd facts ---
 

@@ -1,0 +1,106 @@
+"""Where the tensors a trace reads come from at each call, and how its results are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .ir.bind import state
+from .tracer.inplace import look
+from .tracer.scalars import run_time_number
+from .tracer.tape import FREED, Node, next_sequence, user_place
+
+
+class Argument:
+    """The leaf at a place among the call's arguments."""
+
+    kind = 0
+
+    def __init__(self, place: int):
+        self.place = place
+
+    def __call__(self, leaves: Any) -> Any:
+        return leaves[self.place]
+
+
+class Captured:
+    """A parameter, buffer or other tensor from outside, bound by identity."""
+
+    kind = 1
+
+    def __init__(self, tensor: Any):
+        self.tensor = tensor
+
+    def __call__(self, leaves: Any) -> Any:
+        return self.tensor
+
+
+class GradOf:
+    """The `.grad` that a tensor has at the call."""
+
+    kind = 2
+
+    def __init__(self, owner: Any):
+        self.owner = owner
+
+    def __call__(self, leaves: Any) -> Any:
+        return self.owner(leaves)._grad
+
+
+class Number:
+    """A Python float: an argument or a hyper-parameter."""
+
+    kind = 2
+
+    def __init__(self, read: Any):
+        self.read = read
+
+    def __call__(self, leaves: Any) -> Any:
+        return run_time_number(self.read(leaves))
+
+
+# --- results -------------------------------------------------------------------------------------
+
+
+class Direct:
+    """The computed result itself, as most results are."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def __call__(self, context: Any) -> Any:
+        return context.results[self.number]
+
+
+class ComputedView:
+    """A computed result that is a view, a leaf, or without (usable) history."""
+
+    def __init__(self, number: int, chain: Any, history: str):
+        self.number, self.chain, self.history = number, chain, history
+
+    def __call__(self, context: Any) -> Any:
+        base = context.results[self.number]
+        value = look(base, self.chain) if self.chain else base
+        if self.history == "spent" and state.grad_enabled:
+            value._node, value._requires_grad = SpentNode(), True
+        elif self.history == "leaf":
+            value = value.detach().requires_grad_()
+        elif self.history == "none" and value._requires_grad:
+            value = value.detach()
+        return value
+
+
+class SpentNode(Node):
+    """History of a result whose backward already ran inside the compiled function."""
+
+    __module__ = "builtins"
+
+    def __init__(self) -> None:
+        self.edges = ()
+        self.extra = self.in_hooks = self.out_hooks = None
+        self.place, self.sequence = user_place(), next_sequence()
+
+    def apply(self, grads: list[Any]) -> list[Any]:
+        raise RuntimeError(FREED)
+
+
+SpentNode.__name__ = SpentNode.__qualname__ = "CompiledFunctionBackward"
