@@ -21,7 +21,7 @@ class Term(NamedTuple):
     labels: tuple[Label, ...]
 
     def size(self, label: Label) -> int:
-        return self.value.shape[self.labels.index(label)]
+        return int(self.value.shape[self.labels.index(label)])
 
     def arranged(self, labels: list[Label]) -> Any:
         """The tensor with its dimensions in the order of `labels`."""
@@ -96,13 +96,13 @@ def _labelled(value: Any, word: list[str], dots: int, place: int) -> Term:
     for label in word:
         labels += [(k,) for k in range(dots - hidden, dots)] if label == DOTS else [label]
     kept: list[Label] = []
-    for label in labels:
-        if label not in kept:
-            kept.append(label)
+    for name in labels:
+        if name not in kept:
+            kept.append(name)
             continue
-        first, second = kept.index(label), len(kept)
+        first, second = kept.index(name), len(kept)
         if value.shape[first] != value.shape[second]:
-            raise RuntimeError(f"einsum(): subscript {label} is repeated for operand {place} but "
+            raise RuntimeError(f"einsum(): subscript {name} is repeated for operand {place} but "
                                f"the sizes don't match, {value.shape[second]} != "
                                f"{value.shape[first]}")  # fmt: skip
         value = value.diagonal(0, first, second).movedim(-1, first)
@@ -195,7 +195,7 @@ def _cheapest(terms: list[Term], output: set[Label]) -> tuple[int, int]:
         for label, size in zip(terms[j].labels, terms[j].value.shape):
             sizes[label] = max(size, sizes.get(label, 1))
         result = math.prod(n for label, n in sizes.items() if label in others)
-        return result - math.prod(terms[i].value.shape) - math.prod(terms[j].value.shape)
+        return int(result - math.prod(terms[i].value.shape) - math.prod(terms[j].value.shape))
 
     pairs = [(i, j) for j in range(len(terms)) for i in range(j)]
     return min(pairs, key=lambda pair: growth(*pair))
@@ -250,7 +250,7 @@ def einsum(*args: Any) -> Any:
 def _contracted(dims: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
     """torch's three spellings: a number, two lists, a tensor of two rows."""
     if isinstance(dims, Value):
-        dims = dims.tolist()
+        dims = dims.tolist()  # type: ignore[attr-defined]
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import define
+from ..op import Op, define
 from ..types import (
     FLOAT,
     TensorType,
@@ -114,13 +114,13 @@ def _samples(kind: str, **attrs: Any) -> Any:
     return drawn(*calls, complex_=kind == "c")
 
 
-c2c_op = define(
+c2c_op: Op = define(
     "fft_c2c", "self -> result", numpy=_c2c, node="FftC2CBackward0", infer=lambda self, **_: self,
     samples=_samples("c", forward=True),
     vjp=dict(self=lambda grad, dim, normalization, forward: c2c_op(
         grad, dim=dim, normalization=normalization, forward=not forward)),
 )  # fmt: skip
-r2c_op = define(
+r2c_op: Op = define(
     "fft_r2c", "self -> result", numpy=_r2c, node="FftR2CBackward0", infer=_r2c_infer,
     samples=_samples("r", onesided=True),
     vjp=dict(self=_r2c_rule),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ class LinAlgError(RuntimeError):
     """Raised when a matrix lacks a property that the function needs, e.g. when it is singular."""
 
 
-def linalg(*names: str) -> Any:
+def linalg(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Publishes a function in torch.linalg only."""
     return public(*names, spaces="linalg", method=False)
 

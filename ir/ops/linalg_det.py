@@ -1,4 +1,12 @@
-"""Determinants and inverses: det, slogdet, logdet, inv."""
+"""Determinants and inverses: det, slogdet, logdet, inv.
+
+Note [The determinant is a polynomial]
+    Its gradient is the matrix of cofactors, defined at singular matrices too. Where A is well
+    away from singular it is det(A) A^-T; elsewhere it comes from the SVD without any division:
+    with A = U S Vh, C = det(U) det(Vh) conj(U P Vh), P_i the product of all s_k but s_i. The
+    second derivative has the same form with the products of all but two. So no order of
+    differentiation breaks down at a singular matrix before the third.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import define
+from ..op import Op, define
 from ..types import TensorType, int32
 from ..value import public
 from . import linalg_kernels as kernels
@@ -25,20 +33,13 @@ from .results import named_result
 
 # --- determinants --------------------------------------------------------------------------------
 
-# Note [The determinant is a polynomial]
-#     Its gradient is the matrix of cofactors, defined at singular matrices too. Where A is well
-#     away from singular it is det(A) A^-T; elsewhere it comes from the SVD without any division:
-#     with A = U S Vh, C = det(U) det(Vh) conj(U P Vh), P_i the product of all s_k but s_i. The
-#     second derivative has the same form with the products of all but two. So no order of
-#     differentiation breaks down at a singular matrix before the third.
-
 
 def _determinant_infer(self: TensorType) -> TensorType:
     return TensorType(self.dtype, lead_of(self))
 
 
-def _by_singularity(regular: Any, singular: Any, a: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """`singular` for the matrices whose determinant is about zero, `regular` for the others."""
+def _by_singularity(regular: Any, singular: Any, a: np.ndarray, *others: np.ndarray) -> Any:
+    """`singular` where det is about zero; see Note [The determinant is a polynomial]."""
     result = np.zeros_like(a)
     if not a.size:
         return result
@@ -53,7 +54,7 @@ def _by_singularity(regular: Any, singular: Any, a: np.ndarray, *others: np.ndar
     return result
 
 
-def _products_without(s: np.ndarray, count: int) -> np.ndarray:
+def _products_without(s: np.ndarray, count: int) -> Any:
     """Products of all elements of `s` but one (last dim i), or but two (last dims i, j)."""
     n = s.shape[-1]
     keep = ~np.eye(n, dtype=bool)
@@ -63,11 +64,11 @@ def _products_without(s: np.ndarray, count: int) -> np.ndarray:
     return np.where(keep, spread, 1).prod(-1)
 
 
-def _cofactors(a: np.ndarray) -> np.ndarray:
-    def regular(a: np.ndarray, det: np.ndarray) -> np.ndarray:
+def _cofactors(a: np.ndarray) -> Any:
+    def regular(a: np.ndarray, det: np.ndarray) -> Any:
         return np.swapaxes(np.linalg.inv(a), -2, -1) * det[..., None, None]
 
-    def singular(a: np.ndarray) -> np.ndarray:
+    def singular(a: np.ndarray) -> Any:
         u, s, vh = np.linalg.svd(a)
         phase = np.linalg.det(u) * np.linalg.det(vh)
         return phase[..., None, None] * ((u * _products_without(s, 1)[..., None, :]) @ vh).conj()
@@ -75,16 +76,16 @@ def _cofactors(a: np.ndarray) -> np.ndarray:
     return _by_singularity(regular, singular, a).astype(a.dtype, copy=False)
 
 
-def _cofactor_slope(a: np.ndarray, g: np.ndarray) -> np.ndarray:
+def _cofactor_slope(a: np.ndarray, g: np.ndarray) -> Any:
     """The second derivative of det in direction `g`."""
 
-    def regular(a: np.ndarray, det: np.ndarray, g: np.ndarray) -> np.ndarray:
+    def regular(a: np.ndarray, det: np.ndarray, g: np.ndarray) -> Any:
         inverse = np.linalg.inv(a)
         turned = inverse @ g
         trace = np.trace(turned, axis1=-2, axis2=-1)[..., None, None]
         return det[..., None, None] * np.swapaxes(trace * inverse - turned @ inverse, -2, -1)
 
-    def singular(a: np.ndarray, g: np.ndarray) -> np.ndarray:
+    def singular(a: np.ndarray, g: np.ndarray) -> Any:
         u, s, vh = np.linalg.svd(a)
         phase = np.linalg.det(u) * np.linalg.det(vh)
         inner = kernels.adjoint(u) @ g @ kernels.adjoint(vh)
@@ -112,18 +113,18 @@ def trace(matrix: Any) -> Any:
     return matrix.diagonal(0, -2, -1).sum(-1)
 
 
-det_op = define(
+det_op: Op = define(
     "linalg_det", "self -> result", infer=_determinant_infer,
     numpy=lambda a: np.asarray(np.linalg.det(a), a.dtype),
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=lambda grad, self: scaled(conj(cofactor_op(self)), grad)),
 )  # fmt: skip
-cofactor_op = define(
+cofactor_op: Op = define(
     "linalg_cofactor", "self -> result", numpy=_cofactors, infer=lambda self: self,
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=lambda grad, self: conj(cofactor_slope_op(self, conj(grad)))),
 )  # fmt: skip
-cofactor_slope_op = define(
+cofactor_slope_op: Op = define(
     "linalg_cofactor_slope", "self direction -> result", numpy=_cofactor_slope,
     infer=lambda self, direction: self,
     samples=drawn(((3, 3), (3, 3), {})),
@@ -221,7 +222,7 @@ def _with_info(self: TensorType, **_: Any) -> tuple[TensorType, TensorType]:
     return self, TensorType(int32, lead_of(self))
 
 
-inverse_op = define(
+inverse_op: Op = define(
     "linalg_inv_ex", "self -> inverse info", numpy=_inverse, infer=_with_info,
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=lambda grad_inverse, inverse: -matmul(

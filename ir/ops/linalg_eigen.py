@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import define
+from ..op import Op, define
 from ..types import TensorType
 from .arithmetic import conj
 from .linalg_common import (
@@ -42,14 +42,14 @@ def _check_phase(x: np.ndarray, *, function: str, vectors: str) -> np.ndarray:
 
 
 # see Note [Phases of singular vectors and eigenvectors]
-phase_check_op = define(
+phase_check_op: Op = define(
     "phase_check", "self -> result", numpy=_check_phase, infer=lambda self, **_: self,
     samples=drawn(((3,), {"function": "f", "vectors": "v"})),
     vjp=dict(self=lambda grad: grad),
 )  # fmt: skip
 
 
-def _eigh(a: np.ndarray, *, UPLO: str = "L") -> tuple[np.ndarray, np.ndarray]:
+def _eigh(a: Any, *, UPLO: Any = "L") -> tuple[np.ndarray, np.ndarray]:
     values, vectors = np.linalg.eigh(a, UPLO)
     return values, vectors
 

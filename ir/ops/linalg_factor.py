@@ -32,7 +32,7 @@ from .results import named_result
 # --- QR ------------------------------------------------------------------------------------------
 
 
-def _qr(a: np.ndarray, *, mode: str = "reduced") -> tuple[np.ndarray, np.ndarray]:
+def _qr(a: Any, *, mode: Any = "reduced") -> Any:
     (m, n), lead = a.shape[-2:], a.shape[:-2]
     if not a.size:
         q_columns = m if mode == "complete" else min(m, n)
@@ -75,7 +75,7 @@ def _qr_rule(grad_Q: Any, grad_R: Any, Q: Any, R: Any, mode: str) -> Any:
 
 def _tall_qr_rule(grad_Q: Any, grad_R: Any, Q: Any, R: Any) -> Any:
     """[Q' + Q sym(triu(R' R^H - Q^H Q'))] R^-H, where sym mirrors a triangle."""
-    inner = None if grad_R is None else matmul(grad_R, transposed(R))
+    inner: Any = None if grad_R is None else matmul(grad_R, transposed(R))
     if grad_Q is not None:
         inner = add(inner, -matmul(transposed(Q), grad_Q))
     inner = inner.triu()

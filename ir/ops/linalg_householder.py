@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..bind import state
-from ..op import define
+from ..op import Op, define
 from ..types import TensorType
 from ..value import public
 from . import linalg_kernels as kernels
@@ -141,7 +141,7 @@ def _ormqr_rule(grad: Any, self: Any, input2: Any, input3: Any, left: bool, tran
     return *_householder_rule(product, self, input2), grad_other
 
 
-ormqr_op = define(
+ormqr_op: Op = define(
     "ormqr", "self input2 input3 -> result", numpy=kernels.apply_reflectors,
     infer=lambda self, input2, input3, **_: input3,
     samples=drawn(*(((4, 3), (3,), (4, 4), {"left": l, "transpose": t})

@@ -123,7 +123,7 @@ def _factor_panel(work: Array, pivots: Array, start: int, stop: int) -> None:
                                            * work[:, j, None, j + 1 : stop])  # fmt: skip
 
 
-def magnitude(x: Array) -> Array:
+def magnitude(x: Array) -> Any:
     """The size LAPACK compares pivots by: |re| + |im|."""
     return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import define
+from ..op import Op, define
 from ..types import TensorType, broadcast_shapes, int64, type_word
 from ..value import Value, public
 from . import linalg_kernels as kernels
@@ -30,14 +30,14 @@ from .views import zeros
 # --- pseudo-inverse and rank ---------------------------------------------------------------------
 
 
-def _cut(sizes: np.ndarray, atol: Any, rtol: Any) -> np.ndarray:
+def _cut(sizes: np.ndarray, atol: Any, rtol: Any) -> Any:
     """Which singular values count: those above max(atol, rtol * largest)."""
     largest = sizes.max(-1, keepdims=True, initial=0)
     bound = np.maximum(np.asarray(atol)[..., None], np.asarray(rtol)[..., None] * largest)
     return sizes > bound
 
 
-def _pinv(a: np.ndarray, atol: Any, rtol: Any, *, hermitian: bool = False) -> np.ndarray:
+def _pinv(a: np.ndarray, atol: Any, rtol: Any, *, hermitian: bool = False) -> Any:
     if not a.size:
         return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     if hermitian:
@@ -133,7 +133,7 @@ def matrix_rank(
     sizes = eigvalsh(input).abs() if hermitian else svdvals(input)
     largest = sizes.amax(-1)
     bound = largest * rtol
-    floor = atol if isinstance(atol, Value) else bound.new_full((), atol)
+    floor: Any = atol if isinstance(atol, Value) else bound.new_full((), atol)
     bound = floor.to(bound.dtype).maximum(bound)
     return (sizes > bound.unsqueeze(-1)).sum(-1)
 
@@ -166,7 +166,7 @@ def _least_squares(
     return (solution[..., 0] if vector else solution), residuals
 
 
-def _rank(a: np.ndarray, rcond: float) -> np.ndarray:
+def _rank(a: np.ndarray, rcond: float) -> Any:
     if not a.size:
         return np.zeros(a.shape[:-2], np.int64)
     sizes = np.linalg.svd(a, compute_uv=False)
@@ -286,7 +286,7 @@ def _exp_rule(grad: Any, self: Any) -> Any:
     return matrix_exp_op(cat(top, bottom, dim=rows)).narrow(rows, 0, n).narrow(columns, n, n)
 
 
-matrix_exp_op = define(
+matrix_exp_op: Op = define(
     "linalg_matrix_exp", "self -> result", numpy=symmetric.matrix_exp, infer=lambda self: self,
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=_exp_rule),

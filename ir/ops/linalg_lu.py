@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import define
+from ..op import Op, define
 from ..types import TensorType, broadcast_shapes, int32
 from ..value import Value, public
 from . import linalg_kernels as kernels
@@ -30,7 +30,7 @@ from .products import drawn, matmul, transposed
 from .results import named_result
 from .views import zeros
 
-_SHAPES = (((3, 3), {}), ((2, 4, 3), {}), ((3, 4), {}))
+_SHAPES: Any = (((3, 3), {}), ((2, 4, 3), {}), ((3, 4), {}))
 
 
 def _factored(rng: np.random.Generator, factor: Any = kernels.lu_factor, **attrs: Any) -> Any:
@@ -127,7 +127,7 @@ def _permutation(pivots: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 
 # has no rule: where rows go is not differentiable, though P has A's dtype
-permutation_op = define(
+permutation_op: Op = define(
     "linalg_permutation", "pivots like -> P", numpy=_permutation,
     infer=lambda pivots, like: TensorType(
         like.dtype, (*pivots.shape[:-1], like.shape[-2], like.shape[-2])),
@@ -252,7 +252,7 @@ def _lu_solve_LU(grad: Any, LU: Any, pivots: Any, result: Any, left: bool, adjoi
     return matmul(inner, transposed(U)).tril(-1) + matmul(transposed(L), inner).triu()
 
 
-lu_solve_op = define(
+lu_solve_op: Op = define(
     "linalg_lu_solve", "LU pivots B -> result", infer=_lu_solve_infer,
     numpy=lambda lu, pivots, b, *, left=True, adjoint=False: kernels.lu_solve(
         lu, pivots, b, left=left, adjointed=adjoint),

@@ -159,7 +159,7 @@ def _cdist(x1: np.ndarray, x2: np.ndarray, *, p: float) -> np.ndarray:
     return result
 
 
-def _lengths(gaps: np.ndarray, p: float) -> np.ndarray:
+def _lengths(gaps: np.ndarray, p: float) -> Any:
     if p == 0:
         return (gaps != 0).sum(-1).astype(gaps.dtype)
     if p == 1:
@@ -202,7 +202,7 @@ cdist_op = define(
 )  # fmt: skip
 
 
-def _euclidean(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+def _euclidean(x1: np.ndarray, x2: np.ndarray) -> Any:
     """By |a|^2 + |b|^2 - 2 ab: one matrix product, exact zeros may become small numbers."""
     squares = (x1 * x1).sum(-1)[..., :, None] + (x2 * x2).sum(-1)[..., None, :]
     return np.sqrt(np.maximum(squares - 2 * (x1 @ np.swapaxes(x2, -2, -1)), 0))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, define
+from ..op import Decompose, Op, define
 from ..types import TensorType, broadcast_shapes, normalize_dim, type_word
 from ..value import Value, public
 from .arithmetic import conj
@@ -76,7 +76,7 @@ def _cross(a: np.ndarray, b: np.ndarray, *, dim: int) -> np.ndarray:
     return np.stack(parts, axis=dim)
 
 
-cross_op = define(
+cross_op: Op = define(
     "linalg_cross", "self other -> result",
     numpy=_cross,
     infer=lambda self, other, *, dim: TensorType(

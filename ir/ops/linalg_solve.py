@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import define
+from ..op import Op, define
 from ..types import TensorType, broadcast_shapes, int32
 from ..value import public
 from . import linalg_kernels as kernels
@@ -77,7 +77,7 @@ def _solve_rule(
     return grad_A, grad_B.squeeze(-1) if vector else grad_B
 
 
-solve_op = define(
+solve_op: Op = define(
     "linalg_solve_ex", "A B -> result info", numpy=_solve, infer=_solve_infer,
     samples=drawn(((3, 3), (3, 2), {}), ((2, 3, 3), (2, 3), {}),
                   ((2, 3, 3), (4, 3), {"left": False})),
@@ -128,7 +128,7 @@ def _triangular_rule(
     return triangle(grad_A, upper, unitriangular), grad_B
 
 
-solve_triangular_op = define(
+solve_triangular_op: Op = define(
     "linalg_solve_triangular", "self B -> result", numpy=kernels.solve_triangular,
     infer=_triangular_infer, vjp={("self", "B"): _triangular_rule},
     samples=drawn(*(((3, 3), (2, 3, 3), {"upper": u, "left": l, "unitriangular": False})
@@ -238,7 +238,7 @@ def _cholesky_solve_rule(
     return grad_B, -(matmul(input2, common) if upper else matmul(common, input2))
 
 
-cholesky_solve_op = define(
+cholesky_solve_op: Op = define(
     "cholesky_solve", "self input2 -> result", numpy=_cholesky_solve,
     infer=lambda self, input2, **_: _triangular_infer(input2, self),
     samples=lambda rng: [((rng.standard_normal((3, 2)), factor), attrs)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, Template, define
+from ..op import Decompose, Op, Template, define
 from ..types import TensorType, bool_, broadcast_shapes, type_word
 from ..value import public
 from .arithmetic import conj
@@ -60,7 +60,7 @@ def transposed(value: Any) -> Any:
     return conj(value).transpose(-2, -1)
 
 
-mm_op = define(
+mm_op: Op = define(
     "mm", "self mat2 -> result", infer=mm_type, numpy=np.matmul, lower=Template("matmul"),
     samples=drawn(((3, 4), (4, 2), {})),
     vjp=dict(self=lambda grad, mat2: mm_op(grad, transposed(mat2)),
@@ -83,7 +83,7 @@ def bmm_type(self: TensorType, mat2: TensorType) -> TensorType:
     return TensorType(self.dtype, (self.shape[0], self.shape[1], mat2.shape[2]))
 
 
-bmm_op = define(
+bmm_op: Op = define(
     "bmm", "self mat2 -> result", infer=bmm_type, numpy=np.matmul, lower=Template("matmul"),
     samples=drawn(((2, 3, 4), (2, 4, 2), {})),
     vjp=dict(self=lambda grad, mat2: bmm_op(grad, transposed(mat2)),
@@ -109,7 +109,7 @@ def mv_type(self: TensorType, vec: TensorType) -> TensorType:
     return TensorType(self.dtype, self.shape[:1])
 
 
-mv_op = define(
+mv_op: Op = define(
     "mv", "self vec -> result", infer=mv_type, numpy=np.matmul,
     lower=Decompose(lambda self, vec: mm_op(self, vec.view((vec.shape[0], 1))).view(
         (self.shape[0],))),
@@ -177,7 +177,7 @@ def dot(input: Any, tensor: Any) -> Any:
 
 # The shape of a fresh product: its memory is shared with a value that nobody else sees, so it is no
 # view.
-unsafe_view = define(
+unsafe_view: Op = define(
     "unsafe_view", "self -> result", moves_data=True, kind="view",
     node=lambda attrs: "SqueezeBackward4" if attrs.get("squeezed") else "UnsafeViewBackward0",
     numpy=lambda x, *, size, squeezed=False: x.reshape(size),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import define
+from ..op import Op, define
 from ..types import FLOAT, TensorType
 from ..value import Value, public
 from .complexes import view_as_real_
@@ -54,7 +54,7 @@ def _overlap_add_rule(grad: Any, self_type: TensorType, step: int) -> Any:
     return frames_op(grad.narrow(-1, 0, needed), size=size, step=step)
 
 
-overlap_add_op = define(
+overlap_add_op: Op = define(
     "overlap_add", "self -> result", numpy=_overlap_add, node="UnfoldBackwardBackward0",
     samples=drawn(((2, 3, 4), {"step": 3, "length": 11}), ((3, 4), {"step": 1, "length": 6})),
     infer=lambda self, *, step, length: TensorType(self.dtype, (*self.shape[:-2], length)),
