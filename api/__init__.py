@@ -45,6 +45,7 @@ from .tracer.creation import (
     zeros_like,
 )
 from .tracer.generator import Generator
+from .tracer.memory import TypedStorage, UntypedStorage
 from .tracer.modes import (
     enable_grad,
     inference_mode,
@@ -73,6 +74,7 @@ from .tracer.strided import (
     channels_last,
     channels_last_3d,
     contiguous_format,
+    empty_strided,
     layout,
     memory_format,
     preserve_format,
@@ -112,6 +114,7 @@ def backend_available():
     return True
 
 
+from . import tensor_facts as _tensor_facts  # noqa: E402
 from .lazy import attribute_of as _attribute_of  # noqa: E402
 
 __getattr__ = _attribute_of(__name__)

@@ -6,18 +6,28 @@ import importlib
 from typing import Any
 
 # Submodules: `torch.nn` is the module `wengert.nn`.
-MODULES = ("nn", "optim", "serialization", "utils")
+MODULES = (
+    "accelerator", "amp", "backends", "cuda", "distributed", "jit", "mps", "multiprocessing", "nn",
+    "optim", "random", "serialization", "utils", "version", "xpu",
+)  # fmt: skip
 
 # Names found in a module of the package.
 NAMES = {
     "as_torch": "torch_alias",
-    "autocast": "amp",
     "load": "serialization",
     "save": "serialization",
     "typename": "nn.modules._names",
+    **dict.fromkeys(("autocast", "is_autocast_enabled"), "amp"),
     **dict.fromkeys(
         ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
          "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"), "legacy"),
+    **dict.fromkeys(
+        ("are_deterministic_algorithms_enabled", "can_cast", "e", "finfo", "get_default_device",
+         "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "iinfo",
+         "inf", "is_complex", "is_floating_point", "is_storage", "is_tensor", "nan", "newaxis",
+         "pi", "promote_types", "result_type", "set_default_device", "set_default_tensor_type",
+         "set_float32_matmul_precision", "set_num_interop_threads", "set_num_threads",
+         "use_deterministic_algorithms"), "facts"),
 }  # fmt: skip
 
 

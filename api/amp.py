@@ -1,0 +1,183 @@
+"""`torch.amp`: mixed precision. On the CPU products may run in bfloat16; CUDA is not there."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import defaultdict
+from typing import Any
+
+from .ir.bind import state
+from .ir.op import TABLE
+from .ir.types import DType, bfloat16, float16, float32
+from .tracer.tensor import Tensor
+
+# Ops that autocast computes in the lower precision.
+LOWER = {"mm", "bmm", "addmm", "baddbmm", "addbmm", "linear", "matmul", "convolution", "conv",
+         "conv_transpose", "scaled_dot_product_attention"}  # fmt: skip
+
+
+class _Casting:
+    """An interpreter that casts the operands of products and hands on to the one below."""
+
+    def __init__(self, below: Any, dtype: DType):
+        self.below, self.dtype = below, dtype
+
+    def __call__(self, op: Any, inputs: Any, attrs: Any) -> Any:
+        if op.name in LOWER:
+            inputs = tuple(self.cast(value) for value in inputs)
+        return self.below(op, inputs, attrs)
+
+    def cast(self, value: Any) -> Any:
+        if isinstance(value, Tensor) and value.dtype is float32:
+            return TABLE["cast"](value, dtype=self.dtype)
+        return value
+
+    def __getattr__(self, name: str) -> Any:  # what a recording listens to
+        return getattr(self.below, name)
+
+
+class autocast:
+    """autocast(device_type, dtype=None, enabled=True): a context and a decorator."""
+
+    def __init__(self, device_type: str, dtype: DType | None = None, enabled: bool = True,
+                 cache_enabled: bool | None = None) -> None:  # fmt: skip
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device = device_type
+        self.fast_dtype = dtype or (bfloat16 if device_type == "cpu" else float16)
+        if device_type != "cpu" and enabled:
+            warnings.warn(
+                f"User provided device_type of '{device_type}', but {device_type.upper()} "
+                "is not available. Disabling",
+                stacklevel=2,
+            )
+            enabled = False
+        if enabled and self.fast_dtype not in (bfloat16, float16):
+            warnings.warn("In CPU autocast, but the target dtype is not supported. Disabling "
+                          "autocast.\nCPU Autocast only supports dtype of torch.bfloat16, "
+                          "torch.float16 currently.", stacklevel=2)  # fmt: skip
+            enabled = False
+        self._enabled = enabled
+        self._below: list[Any] = []
+
+    def __enter__(self) -> autocast:
+        self._below.append(state.top)
+        plain = state.top.below if isinstance(state.top, _Casting) else state.top
+        if self._enabled:
+            state.top = _Casting(plain, self.fast_dtype)
+        elif self.device == "cpu":
+            state.top = plain
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        state.top = self._below.pop()
+
+    def __call__(self, function: Any) -> Any:
+        @functools.wraps(function)
+        def casting(*args: Any, **kwargs: Any) -> Any:
+            with autocast(self.device, self.fast_dtype, self._enabled):
+                return function(*args, **kwargs)
+
+        return casting
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Only on the CPU."""
+    return device_type == "cpu"
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Is autocast on for the device now?"""
+    return device_type == "cpu" and isinstance(state.top, _Casting)
+
+
+class GradScaler:
+    """GradScaler(device="cuda", ...): scales losses so that half-precision gradients survive."""
+
+    def __init__(self, device: str = "cuda", init_scale: float = 2.0**16,
+                 growth_factor: float = 2.0, backoff_factor: float = 0.5,
+                 growth_interval: int = 2000, enabled: bool = True) -> None:  # fmt: skip
+        if enabled and device != "cpu":
+            warnings.warn(f"torch.{device}.amp.GradScaler is enabled, but {device.upper()} is not "
+                          "available.  Disabling.", stacklevel=2)  # fmt: skip
+            enabled = False
+        self._device, self._enabled = device, enabled
+        self._scale, self._growth_tracker = float(init_scale), 0
+        self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
+        self._growth_interval = growth_interval
+        self._found: dict[int, bool] = defaultdict(bool)  # by optimizer: was a gradient infinite?
+
+    def is_enabled(self) -> bool:
+        """Does it scale at all?"""
+        return self._enabled
+
+    def get_scale(self) -> float:
+        """The present scale; 1 where disabled."""
+        return self._scale if self._enabled else 1.0
+
+    def scale(self, outputs: Any) -> Any:
+        """Outputs times the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, Tensor):
+            return outputs * self._scale
+        return type(outputs)(self.scale(value) for value in outputs)
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divides the gradients by the scale, in place, and looks for infinite ones."""
+        if not self._enabled:
+            return
+        if id(optimizer) in self._found:
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update()."
+            )
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad.mul_(1.0 / self._scale)
+                    if not parameter.grad.isfinite().all():
+                        self._found[id(optimizer)] = True
+        self._found[id(optimizer)] |= False
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """Steps the optimizer unless a gradient is infinite."""
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if id(optimizer) not in self._found:
+            self.unscale_(optimizer)
+        return None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)
+
+    def update(self, new_scale: Any = None) -> None:
+        """Adapts the scale to what was found since the last update."""
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        elif any(self._found.values()):
+            self._scale *= self._backoff_factor
+            self._growth_tracker = 0
+        else:
+            self._growth_tracker += 1
+            if self._growth_tracker == self._growth_interval:
+                self._scale *= self._growth_factor
+                self._growth_tracker = 0
+        self._found.clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scale and its settings; empty where disabled."""
+        if not self._enabled:
+            return {}
+        return {"scale": self._scale, "growth_factor": self._growth_factor,
+                "backoff_factor": self._backoff_factor, "growth_interval": self._growth_interval,
+                "_growth_tracker": self._growth_tracker}  # fmt: skip
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes back what `state_dict()` gave."""
+        if not self._enabled:
+            return
+        self._scale = state_dict["scale"]
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._growth_tracker = state_dict["_growth_tracker"]

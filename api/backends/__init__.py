@@ -1,0 +1,3 @@
+"""`torch.backends`: what other libraries torch could use; here none."""
+
+from . import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp

@@ -1,0 +1,6 @@
+"""`torch.backends.openmp`: not used."""
+
+
+def is_available() -> bool:
+    """False."""
+    return False

@@ -1,0 +1,37 @@
+"""`torch.jit`: functions run as they are; `torch.compile` is what makes them fast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
+    """The object itself."""
+    return obj
+
+
+def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """The function itself."""
+    return func
+
+
+def _as_it_is(function: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """The function itself, with or without arguments to the decorator."""
+    return function if callable(function) else lambda decorated: decorated
+
+
+ignore = unused = export = script_method = interface = _as_it_is
+
+
+def is_scripting() -> bool:
+    """False."""
+    return False
+
+
+def is_tracing() -> bool:
+    """False."""
+    return False
+
+
+class ScriptModule:
+    """No module is one."""
