@@ -50,7 +50,7 @@ def reduction_kind(node: Node) -> str:
     """A reduction of nothing is a constant, one over dimensions of size 1 is pointwise."""
     shape = node.inputs[0].shape  # type: ignore[union-attr]
     if 0 in shape:
-        return FREE if isinstance(node.op.lower.start, int) else HOST
+        return FREE
     return REDUCE if any(shape[d] != 1 for d in node.attributes["dim"]) else MAP
 
 
