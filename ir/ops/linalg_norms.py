@@ -113,6 +113,20 @@ def norm(
     return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
+@public("nuclear_norm", method=False)
+def nuclear_norm(input: Any, dim: Any = (-2, -1), keepdim: bool = False) -> Any:
+    """nuclear_norm(input, dim=(-2, -1), keepdim=False): the sum of the singular values."""
+    if isinstance(dim, bool):  # nuclear_norm(input, keepdim)
+        dim, keepdim = (-2, -1), dim
+    return matrix_norm(input, "nuc", dim, keepdim)
+
+
+@public("frobenius_norm", method=False)
+def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """frobenius_norm(input, dim, keepdim=False): the 2-norm over one or two dimensions."""
+    return vector_norm(input, 2, dim, keepdim)
+
+
 @linalg("cond")
 def cond(input: Any, p: Any = None) -> Any:
     """linalg.cond(input, p=None): norm(A) * norm(A^-1) for the norm `p`."""
