@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ..ir import ops
 from . import (
+    absent,
     backward,
     callables,
     convert,
@@ -11,10 +12,12 @@ from . import (
     eager,
     engine,
     inplace,
+    memory,
     modes,
     nn_random,
     random,
     random_methods,
+    reshaping,
     strided,
     tape,
     tensor,

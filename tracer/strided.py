@@ -5,8 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
+
+from ..ir.ops.strided import strided_array
+from ..ir.types import default_dtype
 from .convert import method
-from .creation import as_dtype, finish, from_data
+from .creation import as_dtype, finish, from_data, legacy_tensor
 from .tensor import Tensor, require_cpu
 
 
@@ -57,3 +61,35 @@ def new_tensor(
         )
         return finish(data.detach().clone().to(as_dtype(dtype) or data.dtype), requires_grad)
     return finish(from_data(data, wanted), requires_grad)
+
+
+def empty_strided(
+    size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    requires_grad: bool = False, pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
+    """empty_strided(size, stride): memory of these strides, filled with zeros."""
+    require_cpu(device)
+    size, stride = tuple(size), tuple(stride)
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape: sizes {list(size)}, strides "
+                           f"{list(stride)}")  # fmt: skip
+    wanted = as_dtype(dtype) or default_dtype()
+    count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride))
+    memory = np.zeros(count, wanted.storage)
+    return finish(Tensor._wrap(strided_array(memory, size, stride, 0), wanted), requires_grad)
+
+
+@method
+def new_empty_strided(
+    self: Tensor, size: Any, stride: Any, *, dtype: Any = None, **more: Any
+) -> Any:
+    """new_empty_strided(size, stride): of this tensor's dtype."""
+    return empty_strided(size, stride, dtype=as_dtype(dtype) or self.dtype, **more)
+
+
+@method
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """new(*sizes) or new(data): the legacy constructor, of this tensor's dtype."""
+    if len(args) == 1 and isinstance(args[0], list | tuple) and type(args[0]).__name__ != "Size":
+        return from_data(args[0], self.dtype)
+    return legacy_tensor(Tensor, args, kwargs).to(self.dtype)

@@ -1,0 +1,125 @@
+"""Names torch has for other layouts and devices, on a library of dense CPU tensors.
+
+Questions have their constant answer; conversions of what cannot exist here raise and say why. Names
+torch has removed do not exist.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.value import Value
+from .convert import method
+from .tensor import Tensor
+
+# --- questions with one answer -------------------------------------------------------------------
+
+for _name in (
+    "is_cuda", "is_cpu", "is_ipu", "is_xpu", "is_xla", "is_hpu", "is_mps", "is_mtia", "is_maia",
+    "is_meta", "is_mkldnn", "is_vulkan", "is_quantized", "is_sparse", "is_sparse_csr", "is_nested",
+):  # fmt: skip
+    setattr(Value, _name, property(lambda self, answer=_name == "is_cpu": answer))
+Tensor.name = property(lambda self: None)  # type: ignore[attr-defined]
+Tensor.volatile = property(lambda self: False)  # type: ignore[attr-defined]
+Value.itemsize = property(lambda self: self.dtype.itemsize)  # type: ignore[attr-defined]
+Value.nbytes = property(lambda self: self.numel() * self.dtype.itemsize)  # type: ignore[attr-defined]
+
+
+@method
+def get_device(self: Tensor) -> int:
+    """-1: the tensor is on the CPU."""
+    return -1
+
+
+@method
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """False: there is no accelerator to pin memory for."""
+    return False
+
+
+@method
+def is_shared(self: Tensor) -> bool:
+    """False: memory is not shared between processes."""
+    return False
+
+
+@method
+def is_distributed(self: Tensor) -> bool:
+    """False: tensors live in one process."""
+    return False
+
+
+@method
+def dense_dim(self: Tensor) -> int:
+    """All dimensions are dense."""
+    return self.ndim
+
+
+@method
+def sparse_dim(self: Tensor) -> int:
+    """0: no dimension is sparse."""
+    return 0
+
+
+@method
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Any:
+    """The tensor itself: it is dense."""
+    return self if dtype is None else self.to(dtype)
+
+
+@method
+def dequantize(self: Tensor) -> Any:
+    """The tensor in float32: it is not quantized."""
+    return self.float()
+
+
+@method
+def as_subclass(self: Tensor, cls: Any) -> Any:
+    """The same memory as a tensor of class `cls`."""
+    return Tensor._make_subclass(cls, self.detach())
+
+
+# --- what cannot be asked of a dense CPU tensor --------------------------------------------------
+
+_SPARSE = "sparse layouts are not supported: tensors here are dense"
+_QUANTIZED = "quantized tensors are not supported"
+_REMOVED = "This function was deprecated since version 1.9 and is now removed."
+_REASONS: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(
+        ("indices", "values", "coalesce", "is_coalesced", "col_indices", "crow_indices",
+         "ccol_indices", "row_indices"),
+        (RuntimeError, "expected sparse tensor layout but got Strided: " + _SPARSE)),
+    **dict.fromkeys(
+        ("sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "smm", "sspaddmm",
+         "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr",
+         "to_sparse_bsc"),
+        (RuntimeError, _SPARSE)),
+    **dict.fromkeys(
+        ("int_repr", "q_scale", "q_zero_point", "q_per_channel_axis", "q_per_channel_scales",
+         "q_per_channel_zero_points", "qscheme"),
+        (NotImplementedError, _QUANTIZED)),
+    "to_mkldnn": (RuntimeError, "the mkldnn layout is not supported"),
+    "record_stream": (RuntimeError, "streams belong to CUDA devices; tensors live on the CPU"),
+    "pin_memory": (RuntimeError, "Cannot access accelerator device when none is available."),
+    "share_memory_": (RuntimeError, "sharing memory between processes is not supported; send a "
+                                    "copy, or share a numpy array and use from_numpy()"),
+    "xpu": (AssertionError, "Torch not compiled with XPU enabled"),
+    "eig": (RuntimeError, f"{_REMOVED} Use torch.linalg.eig."),
+    "solve": (RuntimeError, f"{_REMOVED} Use torch.linalg.solve."),
+    "lstsq": (RuntimeError, f"{_REMOVED} Use torch.linalg.lstsq."),
+    "symeig": (RuntimeError, f"{_REMOVED} Use torch.linalg.eigh."),
+    "reinforce": (RuntimeError, "reinforce() was removed. Use torch.distributions instead."),
+}  # fmt: skip
+
+
+def _refusing(name: str, error: type, reason: str) -> Any:
+    def refuse(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        raise error(f"{name}(): {reason}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"Raises {error.__name__}: {reason}"
+    return refuse
+
+
+for _name, (_error, _reason) in _REASONS.items():
+    setattr(Tensor, _name, _refusing(_name, _error, _reason))
