@@ -9,6 +9,7 @@ import numpy as np
 from ..op import Decompose, Scalar, define
 from ..types import TensorType, bool_, broadcast_shapes, result_type
 from ..value import Value, public
+from .choosing import choose
 from .kinds import operands, pointwise, refuse, refusing
 
 
@@ -140,7 +141,7 @@ def _where_samples(rng: np.random.Generator) -> list[Any]:
 
 where = define(
     "where", "condition self other -> result", samples=_where_samples,
-    numpy=np.where, infer=_where_infer, kind="pointwise",
+    numpy=choose, infer=_where_infer, kind="pointwise",
     lower=Scalar(lambda s, c, a, b: s.select(c, a, b)),
     vjp=dict(self=lambda grad, condition: grad.where(condition, grad.new_zeros(())),
              other=lambda grad, condition: grad.new_zeros(()).where(condition, grad)),
@@ -188,7 +189,7 @@ Value.where = _where_method  # type: ignore[attr-defined]
 
 def _masked_fill(x: Any, mask: Any, *, value: Any) -> Any:
     filler = np.asarray(value).astype(x.dtype)
-    return np.where(mask, filler, x)
+    return choose(mask, filler, x)
 
 
 masked_fill_op = define(
@@ -201,7 +202,7 @@ masked_fill_op = define(
 )  # fmt: skip
 masked_fill_tensor = define(
     "masked_fill_tensor", "self mask value -> result", samples=_mask_samples((3, 4), ()),
-    numpy=lambda x, mask, value: np.where(mask, value.astype(x.dtype), x), kind="pointwise",
+    numpy=lambda x, mask, value: choose(mask, value.astype(x.dtype), x), kind="pointwise",
     infer=lambda self, mask, value: TensorType(
         self.dtype, broadcast_shapes(self.shape, mask.shape)),
     lower=Decompose(lambda self, mask, value: value.to(self.dtype).where(mask, self)),

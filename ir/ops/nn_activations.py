@@ -10,6 +10,7 @@ import numpy as np
 from ..op import TABLE, Decompose, define
 from ..types import TensorType
 from .arithmetic import conj
+from .choosing import choose
 from .kinds import pointwise
 from .mathematics import zero_of
 from .nn_common import formally
@@ -56,7 +57,7 @@ hardtanh_op = activation(
 )  # fmt: skip
 leaky_relu_op = activation(
     "leaky_relu", sample={"negative_slope": 0.1},
-    numpy=lambda x, *, negative_slope: np.where(x > 0, x, x * x.dtype.type(negative_slope)),
+    numpy=lambda x, *, negative_slope: choose(x > 0, x, x * x.dtype.type(negative_slope)),
     scalar=lambda s, x, *, negative_slope: s.select(
         s.gt(x, s.const(0)), x, s.mul(x, s.const(negative_slope))),
     vjp=dict(self=lambda grad, self, negative_slope: formally(grad.where(
@@ -64,7 +65,7 @@ leaky_relu_op = activation(
 )  # fmt: skip
 threshold_op = activation(
     "threshold", sample={"threshold": 0.3, "value": -2.0},
-    numpy=lambda x, *, threshold, value: np.where(x <= threshold, x.dtype.type(value), x),
+    numpy=lambda x, *, threshold, value: choose(x <= threshold, x.dtype.type(value), x),
     scalar=lambda s, x, *, threshold, value: s.select(
         s.le(x, s.const(threshold)), s.const(value), x),
     vjp=dict(self=lambda grad, self, threshold: formally(
@@ -72,7 +73,7 @@ threshold_op = activation(
 )  # fmt: skip
 hardshrink_op = activation(
     "hardshrink", sample={"lambd": 0.5},
-    numpy=lambda x, *, lambd: np.where(np.abs(x) <= x.dtype.type(lambd), x.dtype.type(0), x),
+    numpy=lambda x, *, lambd: choose(np.abs(x) <= x.dtype.type(lambd), x.dtype.type(0), x),
     scalar=lambda s, x, *, lambd: s.select(s.le(s.abs(x), s.const(lambd)), s.const(0), x),
     vjp=dict(self=lambda grad, self, lambd: formally(
         grad.where(self.abs() > lambd, zero_of(grad)), self)),
@@ -111,7 +112,7 @@ hardswish_op = activation(
 )  # fmt: skip
 prelu_op = activation(
     "prelu", signature="self weight -> result", node="PreluKernelBackward0",
-    numpy=lambda x, weight: np.where(x > 0, x, weight * x),
+    numpy=lambda x, weight: choose(x > 0, x, weight * x),
     scalar=lambda s, x, w: s.select(s.gt(x, s.const(0)), x, s.mul(w, x)),
     vjp=dict(self=lambda grad, self, weight: formally(
                  grad.where(self > 0, grad * weight), self),
@@ -123,7 +124,7 @@ prelu_op = activation(
 
 def _elu(x: np.ndarray, *, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Any:
     below = np.expm1(np.minimum(x, 0) * x.dtype.type(input_scale)) * x.dtype.type(alpha * scale)
-    return np.where(x > 0, x * x.dtype.type(scale), below)
+    return choose(x > 0, x * x.dtype.type(scale), below)
 
 
 def _elu_emit(s: Any, x: Any, *, alpha: Any, scale: Any = 1.0, input_scale: Any = 1.0) -> Any:
@@ -147,7 +148,7 @@ celu_op = activation("celu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vj
 def _softplus(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0) -> np.ndarray:
     scaled = x * x.dtype.type(beta)
     soft = np.log1p(np.exp(np.minimum(scaled, threshold))) / x.dtype.type(beta)
-    return np.where(scaled > threshold, x, soft)
+    return choose(scaled > threshold, x, soft)
 
 
 def _softplus_emit(s: Any, x: Any, *, beta: float = 1.0, threshold: float = 20.0) -> Any:
@@ -253,14 +254,14 @@ glu_op = define(
 )  # fmt: skip
 rrelu_with_noise = activation(
     "rrelu_with_noise", signature="self noise -> result",
-    numpy=lambda x, noise: np.where(x > 0, x, x * noise),
+    numpy=lambda x, noise: choose(x > 0, x, x * noise),
     scalar=lambda s, x, noise: s.select(s.gt(x, s.const(0)), x, s.mul(x, noise)),
     vjp=dict(self=lambda grad, self, noise: formally(
         grad.where(self > 0, grad * noise), self)),
 )  # fmt: skip
 rrelu_mean = activation(
     "rrelu_mean", node="RreluWithNoiseBackward0", sample={"slope": 0.2},
-    numpy=lambda x, *, slope: np.where(x > 0, x, x * x.dtype.type(slope)),
+    numpy=lambda x, *, slope: choose(x > 0, x, x * x.dtype.type(slope)),
     scalar=lambda s, x, *, slope: s.select(s.gt(x, s.const(0)), x, s.mul(x, s.const(slope))),
     vjp=dict(self=lambda grad, self, slope: formally(
         grad.where(self > 0, grad * slope), self)),

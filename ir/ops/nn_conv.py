@@ -43,6 +43,15 @@ def _per_channel(weight: np.ndarray, position: Ints, dims: int) -> np.ndarray:
     return weight[(slice(None), 0, *position)].reshape(-1, *(1,) * dims)
 
 
+def _depthwise_sum(x: Any, weight: Any, result: Any, stride: Ints, dilation: Ints) -> None:
+    """Adds the positions of the kernel one by one: products with so few terms are no matmul."""
+    out = result.shape[2:]
+    product = np.empty(result.shape, result.dtype)
+    for position, place in offsets(weight.shape[2:], stride, dilation, out):
+        np.multiply(x[place], _per_channel(weight, position, len(out)), out=product)
+        result += product
+
+
 def _convolution(
     x: Any, weight: Any, bias: Any = None, *, stride: Ints, padding: Ints, dilation: Ints,
     groups: int = 1,
@@ -53,8 +62,8 @@ def _convolution(
     batch, channels = x.shape[:2]
     if _depthwise(x, weight, groups):
         result = np.zeros((batch, channels, *out), x.dtype)
-        for position, place in offsets(kernel, stride, dilation, out):
-            result += x[place] * _per_channel(weight, position, len(out))
+        for part in _chunks(batch, 4 * result[:1].nbytes):
+            _depthwise_sum(x[part], weight, result[part], stride, dilation)
     else:
         matrix = weight.reshape(groups, weight.shape[0] // groups, -1)
         shape = (batch, groups, matrix.shape[1], math.prod(out))
@@ -78,8 +87,9 @@ def _conv_input(
     padded = tuple(n + 2 * p for n, p in zip(size, padding))
     result = np.zeros((batch, channels, *padded), np.result_type(grad, weight))
     if _depthwise(grad, weight, groups):
-        for position, place in offsets(kernel, stride, dilation, out):
-            result[place] += grad * _per_channel(weight, position, len(out))
+        for part in _chunks(batch, 4 * result[:1].nbytes):
+            for position, place in offsets(kernel, stride, dilation, out):
+                result[part][place] += grad[part] * _per_channel(weight, position, len(out))
     else:
         matrix = weight.reshape(groups, weight.shape[0] // groups, -1).swapaxes(1, 2)
         flat = grad.reshape(batch, groups, matrix.shape[2], math.prod(out))
@@ -101,19 +111,20 @@ def _conv_weight(
     batch, channels, out = x.shape[0], grad.shape[1], grad.shape[2:]
     shape = (channels, x.shape[1] // groups, *kernel)
     if groups > 1 and shape[1] == 1 and channels == groups:
-        result = np.empty(shape, x.dtype)
-        for position, place in offsets(kernel, stride, dilation, out):
-            products = x[place] * grad
-            result[(slice(None), 0, *position)] = products.sum((0, *range(2, products.ndim)))
+        result = np.zeros(shape, x.dtype)
+        for part in _chunks(batch, 4 * grad[:1].nbytes):
+            for position, place in offsets(kernel, stride, dilation, out):
+                products = x[part][place] * grad[part]
+                result[(slice(None), 0, *position)] += products.sum((0, *range(2, products.ndim)))
         return result
     rows, positions = math.prod(shape[1:]), math.prod(out)
     total = np.zeros((groups, channels // groups, rows), np.result_type(x, grad))
     flat = grad.reshape(batch, groups, channels // groups, positions)
     for part in _chunks(batch, rows * groups * positions * x.itemsize):
-        columns = _columns(x[part], kernel, stride, dilation, out, groups)
-        count = columns.shape[0] * positions
-        left = flat[part].transpose(1, 2, 0, 3).reshape(groups, -1, count)
-        total += np.matmul(left, columns.transpose(1, 0, 3, 2).reshape(groups, count, rows))
+        view = windows(x[part], kernel, stride, dilation, out)
+        columns = np.moveaxis(view, 0, 1 + len(kernel)).reshape(groups, rows, -1)
+        left = flat[part].transpose(1, 2, 0, 3).reshape(groups, channels // groups, -1)
+        total += np.matmul(left, columns.swapaxes(1, 2))
     return total.reshape(shape)
 
 

@@ -17,17 +17,27 @@ from .gathering import scatter_add_op
 from .nn_common import check_value
 from .views import zeros
 
+MANY = 16  # up to so often one index may come before adding whole runs is faster
+
 # --- entries -------------------------------------------------------------------------------------
 
 
 def _sum_rows(rows: np.ndarray, index: np.ndarray, count: int) -> np.ndarray:
-    """The sum of the rows that have the same index: sorted first, since that adds whole runs."""
+    """The sum of the rows that have the same index."""
     total = np.zeros((count, rows.shape[1]), rows.dtype)
-    if index.size:
-        order = np.argsort(index, kind="stable")
-        ordered = index[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    if not index.size:
+        return total
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    lengths = np.diff(np.r_[starts, index.size])
+    if lengths.max() > MANY:
         total[ordered[starts]] = np.add.reduceat(rows[order], starts, axis=0)
+        return total
+    rank = np.arange(index.size) - np.repeat(starts, lengths)
+    for k in range(int(lengths.max())):  # the k-th row of each index: no index comes twice
+        chosen = rank == k
+        total[ordered[chosen]] += rows[order[chosen]]
     return total
 
 

@@ -248,9 +248,9 @@ def _fixed(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *,
     if weight is not None:
         factor = factor * weight
     shape = _channel_shape(x.ndim, -1)
-    result = (x - mean.reshape(shape)) * factor.reshape(shape)
-    if bias is not None:
-        result += bias.reshape(shape)
+    offset = -mean * factor if bias is None else bias - mean * factor
+    result = x * factor.reshape(shape)
+    result += offset.reshape(shape)
     return result
 
 

@@ -85,16 +85,17 @@ def _fold_mirror(grad: np.ndarray, *, pad: Ints, mode: str, size: Ints) -> np.nd
     for k, (before, after) in enumerate(pairs):
         if not (before or after):
             continue
-        moved = np.moveaxis(grad, lead + k, 0)
-        total = np.zeros((size[lead + k], *moved.shape[1:]), grad.dtype)
-        places = _sources(mode, size[lead + k], before, after)
-        count = size[lead + k] + min(0, before) + min(0, after)
-        inside = slice(max(0, before), max(0, before) + count)
-        total[places[inside]] = moved[inside]  # the middle is copied once: no need to add there
-        np.add.at(total, places[: inside.start], moved[: inside.start])
-        np.add.at(total, places[inside.stop :], moved[inside.stop :])
-        grad = np.moveaxis(total, 0, lead + k)
-    return np.ascontiguousarray(grad)
+        length = size[lead + k]
+        total = np.zeros((*grad.shape[: lead + k], length, *grad.shape[lead + k + 1 :]), grad.dtype)
+        source, target = np.moveaxis(grad, lead + k, 0), np.moveaxis(total, lead + k, 0)
+        cut, kept = max(-before, 0), length + min(0, before) + min(0, after)
+        start = max(0, before)
+        target[cut : cut + kept] = source[start : start + kept]  # most is copied once
+        places = _sources(mode, length, before, after)
+        for place in (*range(start), *range(start + kept, len(places))):
+            target[places[place]] += source[place]
+        grad = total
+    return grad
 
 
 def _mirror_node(attrs: dict[str, Any]) -> str:
