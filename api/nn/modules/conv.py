@@ -164,7 +164,7 @@ class _ConvTransposeNd(_ConvNd):
             return self.output_padding
         dims = self._dims
         other = 2 if input.dim() == dims + 2 else 1
-        wanted = list(output_size)
+        wanted = output_size
         if len(wanted) == other + dims:
             wanted = wanted[other:]
         if len(wanted) != dims:

@@ -22,22 +22,24 @@ def set_momentum(group: dict[str, Any], value: float, use_beta1: bool) -> None:
 class _WithMomentum(LRScheduler):
     """Cycles the momentum against the learning rate."""
 
-    def _start_momentum(self, base_momentum: Any, max_momentum: Any, last_epoch: int) -> None:
+    def _start_momentum(
+        self, base_momentum: Any, max_momentum: Any, last_epoch: int
+    ) -> tuple[list[Any], list[Any]]:
         optimizer = self.optimizer
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError(
                 "optimizer must support momentum or beta1 with `cycle_momentum` option enabled"
             )
         self.use_beta1 = "betas" in optimizer.defaults
-        self.base_momentums = per_group("base_momentum", optimizer, base_momentum)
-        self.max_momentums = per_group("max_momentum", optimizer, max_momentum)
+        lowest = per_group("base_momentum", optimizer, base_momentum)
+        highest = per_group("max_momentum", optimizer, max_momentum)
         if last_epoch != -1:
-            return
-        for high, low, group in zip(self.max_momentums, self.base_momentums,
-                                    optimizer.param_groups):  # fmt: skip
+            return lowest, highest
+        for high, low, group in zip(highest, lowest, optimizer.param_groups):
             set_momentum(group, high, self.use_beta1)
             group["max_momentum"] = high
             group["base_momentum"] = low
+        return lowest, highest
 
 
 class CyclicLR(_WithMomentum):
@@ -69,7 +71,9 @@ class CyclicLR(_WithMomentum):
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self._start_momentum(base_momentum, max_momentum, last_epoch)
+            self.base_momentums, self.max_momentums = self._start_momentum(
+                base_momentum, max_momentum, last_epoch
+            )
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
