@@ -5,14 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..numerics import errors
+import numpy as np
+
+from ..numerics import errors, errors_single
 from ..value import public
 from .kinds import pointwise, require_value
 from .special import in_double, special
 
 SLOPE = 2 / math.sqrt(math.pi)
 
-erf = pointwise("erf", "self -> result", promote="float", numpy=in_double("erf", errors.erf),
+_erf_double = in_double("erf", errors.erf)
+
+
+def _erf(x: Any) -> Any:
+    single = getattr(x, "dtype", None) == np.float32
+    return errors_single.erf(x) if single else _erf_double(x)
+
+
+erf = pointwise("erf", "self -> result", promote="float", numpy=_erf,
                 spaces="torch special", scalar=lambda s, x: s.erf(x), domain=(-3, 3),
                 vjp=dict(self=lambda grad, self: (
                     SLOPE * (-(self * self)).exp() * grad)))  # fmt: skip
