@@ -119,6 +119,14 @@ class Environment:
             if isinstance(constant, types.CodeType):
                 self.visit_names(constant, space)
 
+    def parameter_names(self) -> dict[int, str]:
+        """Names of the parameters and buffers of the modules in sight, by id."""
+        names: dict[int, str] = {}
+        for module, _ in self.modules:
+            for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+                names.setdefault(id(tensor), name)
+        return names
+
     # --- checking ---
 
     def quick_failure(self) -> str | None:

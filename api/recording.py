@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import operator
 import weakref
 from typing import Any
 
 from .guards import Environment
 from .ir.bind import interpreting
+from .ir.graph import ARGUMENT, CAPTURED, SCALAR
 from .pytree import flatten, unflatten
 from .sources import Argument, Captured, ComputedView, Direct, GradOf, Number
 from .tracer.inplace import look
@@ -28,11 +30,14 @@ class Recording:
         self.environment = Environment(function, leaves)
         self.recorder = recorder = Recorder(name)
         self.sources: list[Any] = []
+        self.parameter_names: dict[int, str] | None = None
         self.number_places: dict[int, int] = {}
         self.hypers: dict[Any, Any] = {}
         self.hyper_guards: list[Any] = []
         self.flags: list[bool] = []  # did the external require grad when it was met?
         recorder.on_lift = self.on_lift
+        recorder.naming = self.naming
+        self.names = leaf_names(function, structure, leaves)
         self.argument_places = {
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
         }
@@ -58,6 +63,18 @@ class Recording:
         if changed is not None:
             self.problems.append(f"the body changes Python state while it runs: {changed}; keep it "
                                  "in a tensor")  # fmt: skip
+
+    def naming(self, tensor: Tensor) -> tuple[str, str]:
+        """What a tensor from outside is called in the graph."""
+        place = self.argument_places.get(id(tensor))
+        if place is not None:
+            return ARGUMENT, self.names[place]
+        known = self.number_places.get(id(tensor))
+        if known is not None:
+            return SCALAR, self.names[known]
+        if self.parameter_names is None:
+            self.parameter_names = self.environment.parameter_names()
+        return CAPTURED, self.parameter_names.get(id(tensor), "")
 
     # --- run-time numbers ---
 
@@ -254,6 +271,31 @@ class Recording:
             gc.collect()
         alive = [text for reference, text in watched if reference() is not None]
         return f"a {alive[0]} tensor it computed" if alive else ""
+
+
+def leaf_names(function: Any, structure: Any, leaves: list[Any]) -> list[str]:
+    """Names of the arguments' leaves: the parameter's name, numbered within containers."""
+    args, kwargs = structure[1], structure[2]
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    names: list[str] = []
+    parts = [(parameters[k] if k < len(parameters) else f"arg{k}", part)
+             for k, part in enumerate(args[1:])]  # fmt: skip
+    parts += list(zip(kwargs[1], kwargs[2:]))
+    for name, part in parts:
+        count = leaf_count(part)
+        names += [name] if part is None else [f"{name}.{k}" for k in range(count)]
+    return names
+
+
+def leaf_count(structure: Any) -> int:
+    if structure is None:
+        return 1
+    parts = structure[1:] if structure[0] in (tuple, list) else (
+        structure[1:] if issubclass(structure[0], tuple) else structure[2:])  # fmt: skip
+    return sum(leaf_count(part) for part in parts)
 
 
 def without_numbers(output: Any) -> Any:

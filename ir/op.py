@@ -157,7 +157,7 @@ def define(
     infer: Callable[..., Any] | None = None,
     vjp: dict[Any, Callable[..., Any]] | None = None,
     lower: Any = None,
-    node: str | None = None,
+    node: Any = None,
     **facts: Any,
 ) -> Op:
     """Adds an op to the catalogue. `signature` reads "self other? *rest -> result indices"."""

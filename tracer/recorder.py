@@ -79,6 +79,7 @@ class Recorder:
         self.used_numbers: list[Any] = []  # run-time numbers whose value Python saw
         self.backward_roots: set[Var] = set()
         self.on_lift: Any = None
+        self.naming: Any = None  # a tensor from outside -> (kind, name)
         # .grad fields: whose gradient a tensor is, what was read, assigned, changed
         self.grad_owners: dict[int, Tensor] = {}
         self.grad_assigned: dict[int, Tensor] = {}
@@ -179,8 +180,7 @@ class Recorder:
         if id(root) in self.memories:
             return self.alias_of_known(tensor, self.memories[id(root)])
         position = len(self.externals)
-        name = tensor.__dict__.get("_name", "")
-        kind = SCALAR if isinstance(tensor, RunTimeNumber) else CAPTURED
+        kind, name = self.describe(tensor)
         symbol = self.builder.input(TensorType(tensor.dtype, tensor._array.shape), kind, name)
         self.externals.append(tensor)
         if self.on_lift is not None:
@@ -191,6 +191,12 @@ class Recorder:
         if tensor._requires_grad:
             self.needing.add(symbol.var)
         return entry
+
+    def describe(self, tensor: Tensor) -> tuple[str, str]:
+        """The kind and name of an input; `naming` knows arguments and parameters."""
+        if isinstance(tensor, RunTimeNumber):
+            return SCALAR, self.naming(tensor)[1] if self.naming else ""
+        return self.naming(tensor) if self.naming else (CAPTURED, "")
 
     def alias_of_known(self, tensor: Tensor, memory: Memory) -> Entry:
         """Another tensor on memory that is known: the same extent is an alias, else a new input."""
