@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .types import DType, TensorType
 
@@ -23,6 +23,9 @@ class Value:
 
     dtype: DType
     shape: Any
+    if TYPE_CHECKING:  # methods are attached at import
+
+        def __getattr__(self, name: str) -> Any: ...
 
     @property
     def type_(self) -> TensorType:

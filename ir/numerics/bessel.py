@@ -8,6 +8,7 @@ Note [Denominators without their leading one]
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -195,7 +196,7 @@ def _airy_oscillating(x: Array) -> Array:
     return ONE_OVER_SQRT_PI / np.sqrt(np.sqrt(-x)) * wave
 
 
-def _airy_decaying(x: Array) -> Array:
+def _airy_decaying(x: Array) -> Any:
     zeta = 2.0 * x * np.sqrt(x) / 3.0
     ratio = _rational(1 / zeta, table.AI_AN, table.AI_AD)
     return ONE_OVER_SQRT_PI * ratio / (2 * np.sqrt(np.sqrt(x)) * np.exp(zeta))

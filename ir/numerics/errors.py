@@ -7,6 +7,8 @@ The Chebyshev series were fitted with 50 digits: erf(x)/x in x^2 on [0, 1], and
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .series import Array, clenshaw, piecewise, polynomial
@@ -166,7 +168,7 @@ def _ndtri_central(p: Array) -> Array:
     return (y + y * (z * ratio)) * SQRT_2_PI
 
 
-def _ndtri_tail(p: Array) -> Array:
+def _ndtri_tail(p: Array) -> Any:
     x = np.sqrt(-2 * np.log(p))
     z = 1 / x
     near = z * polynomial(z, NDTRI_P1) / polynomial(z, (1.0, *NDTRI_Q1))

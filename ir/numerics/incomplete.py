@@ -6,6 +6,8 @@ expansion for large a near x. The loops run over terms, for all elements at once
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .errors import erfc
@@ -147,7 +149,7 @@ def _nan(x: Array, a: Array) -> Array:
     return np.full_like(x, np.nan)
 
 
-def _near(a: Array, x: Array) -> Array:
+def _near(a: Array, x: Array) -> Any:
     return (a > 200) & (np.abs(x - a) / a < 4.5 / np.sqrt(a))
 
 

@@ -30,9 +30,9 @@ def _i1_slope(formula: Any) -> Any:
 i0e = special("i0e", bessel.i0e, domain=(0.3, 3),
               vjp=dict(self=lambda grad, self, result: (
                   grad * (i1e(self) - self.sgn() * result))))  # fmt: skip
-i1 = special("i1", bessel.i1, domain=(0.3, 3), vjp=dict(
+i1: Any = special("i1", bessel.i1, domain=(0.3, 3), vjp=dict(
     self=_i1_slope(lambda x, result: i0(x) - result / x)))  # fmt: skip
-i1e = special("i1e", bessel.i1e, domain=(0.3, 3), vjp=dict(
+i1e: Any = special("i1e", bessel.i1e, domain=(0.3, 3), vjp=dict(
     self=_i1_slope(lambda x, result: i0e(x) - result * (x.sgn() + 1 / x))))  # fmt: skip
 
 modified_bessel_i0 = special("modified_bessel_i0", bessel.i0)

@@ -130,8 +130,8 @@ def _one_sided(name: str, node: str, bound: str) -> tuple[Any, Any]:
     """clamp_min or clamp_max, with a number and with a tensor for the bound."""
     function = np.maximum if bound == "min" else np.minimum
     method = "maximum" if bound == "min" else "minimum"
-    inside = (lambda x, b: x >= b) if bound == "min" else (lambda x, b: x <= b)
-    outside = (lambda x, b: x < b) if bound == "min" else (lambda x, b: x > b)
+    inside: Any = (lambda x, b: x >= b) if bound == "min" else (lambda x, b: x <= b)
+    outside: Any = (lambda x, b: x < b) if bound == "min" else (lambda x, b: x > b)
     by_number = define(
         name, "self -> result", numpy=lambda x, *, bound: function(x, cast_number(bound, x.dtype)),
         infer=lambda self, *, bound: self, kind="pointwise", node=f"{node}Backward0",

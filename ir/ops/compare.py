@@ -107,7 +107,7 @@ bitwise_right_shift = _bits("bitwise_right_shift", _shift(
     np.right_shift, lambda a: np.where(a < 0, -1, 0)), "shr", "fcb")  # fmt: skip
 
 
-def _invert(x: np.ndarray) -> np.ndarray:
+def _invert(x: np.ndarray) -> Any:
     refuse("bitwise_not", "fc", x)
     return np.invert(x)
 

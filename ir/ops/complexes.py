@@ -41,7 +41,7 @@ view_as_real = view(
     put=lambda base, patch: view_as_complex(patch.contiguous()),
     vjp=dict(self=lambda grad: view_as_complex(grad.contiguous())),
 )  # fmt: skip
-view_as_complex = view(
+view_as_complex: Any = view(
     "view_as_complex", "self -> result", numpy=_view_as_complex, lower=None,
     infer=lambda self: TensorType(self.dtype.to_complex(), self.shape[:-1]),
     put=lambda base, patch: view_as_real(patch),
@@ -255,7 +255,7 @@ def polar(abs: Any, angle: Any) -> Any:
     return polar_op(abs, angle)
 
 
-def _angle(x: np.ndarray) -> np.ndarray:
+def _angle(x: np.ndarray) -> Any:
     if x.dtype.kind == "c":
         return np.angle(x)
     result = np.where(x < 0, x.dtype.type(math.pi), x.dtype.type(0))

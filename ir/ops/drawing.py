@@ -22,7 +22,7 @@ source: Any = None
 
 def _draw(*operands: np.ndarray, distribution: str, size: Ints, dtype: DType,
           parameters: tuple[Any, ...] = (), generator: Any = None,
-          order: Ints | None = None) -> np.ndarray:  # fmt: skip
+          order: Ints | None = None) -> Any:  # fmt: skip
     """Draws in the order of the elements' places in memory, as torch fills a strided tensor."""
     fill = size if order is None else tuple(size[d] for d in order)
     values = source(distribution, generator, fill, dtype.name, operands, parameters,

@@ -28,7 +28,7 @@ alias("psi", digamma)
 # --- polygamma, mvlgamma: one operand and a whole number -----------------------------------------
 
 
-def _polygamma(x: np.ndarray, *, n: int) -> np.ndarray:
+def _polygamma(x: np.ndarray, *, n: int) -> Any:
     return in_double("polygamma", lambda x: gamma.polygamma(n, x))(x)
 
 
@@ -54,7 +54,7 @@ def polygamma(input: Any, n: Any) -> Any:
     return polygamma_op(input, n=int(n))
 
 
-def _mvlgamma(x: np.ndarray, *, p: int) -> np.ndarray:
+def _mvlgamma(x: np.ndarray, *, p: int) -> Any:
     refuse("mvlgamma", "c", x)
     shifts = np.arange(p) / 2
     parts = gamma.lgamma((np.asarray(x, np.float64)[..., None] - shifts).reshape(-1))

@@ -97,7 +97,7 @@ atanh = pointwise("atanh", "self -> result", promote="float", numpy=np.arctanh,
                   vjp=dict(self=lambda grad, self: grad / conj(1 - self * self)))  # fmt: skip
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
+def _sigmoid(x: np.ndarray) -> Any:
     return np.divide(1, 1 + np.exp(-x), dtype=x.dtype)
 
 
@@ -130,7 +130,7 @@ hypot = pointwise("hypot", "self other -> result", numpy=refusing("hypot", "iubc
 def _scaled(name: str, factor: float) -> Any:
     """Multiplication by a constant, e.g. degrees to radians."""
 
-    def evaluate(x: np.ndarray) -> np.ndarray:
+    def evaluate(x: np.ndarray) -> Any:
         if x.dtype.kind == "c":
             raise RuntimeError(f"{name} is not supported for complex tensors.")
         return x * x.dtype.type(factor)
@@ -146,7 +146,7 @@ rad2deg = _scaled("rad2deg", 180 / math.pi)
 # --- sums of exponentials ------------------------------------------------------------------------
 
 
-def _logaddexp(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _logaddexp(a: np.ndarray, b: np.ndarray) -> Any:
     refuse("logaddexp", "iub", a, b)
     if a.dtype.kind != "c":
         return np.logaddexp(a, b)

