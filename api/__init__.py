@@ -70,6 +70,14 @@ from .tracer.random import (
     seed,
     set_rng_state,
 )
+from .tracer.ranges import (
+    empty_permuted,
+    frombuffer,
+    range,
+    scalar_tensor,
+    tril_indices,
+    triu_indices,
+)
 from .tracer.strided import (
     channels_last,
     channels_last_3d,

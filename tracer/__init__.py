@@ -17,6 +17,7 @@ from . import (
     nn_random,
     random,
     random_methods,
+    ranges,
     reshaping,
     strided,
     tape,

@@ -301,6 +301,9 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
              requires_grad: bool = False, layout: Any = None, out: Any = None) -> Tensor:  # fmt: skip
     """linspace(start, end, steps): evenly spaced, both ends included."""
     require_cpu(device)
+    if not hasattr(steps, "__index__"):
+        raise TypeError(f"linspace() received an invalid combination of arguments: steps must be "
+                        f"int, not {type(steps).__name__}")  # fmt: skip
     steps = steps.__index__()
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")

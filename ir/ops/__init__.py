@@ -58,6 +58,7 @@ from . import (
     polynomials,
     powers,
     products,
+    questions,
     reduce,
     rounding,
     scans,

@@ -196,6 +196,8 @@ def _ends(name: str, column: Any, low: Any, high: Any, margin: float = 0.5) -> t
     """The range of the bins: as given, or that of the data."""
     if low == high and column.numel():
         low, high = column.min().item(), column.max().item()
+    elif low == high and margin == 0.5:
+        low, high = 0.0, 1.0
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"{name}: range of [{low}, {high}] is not finite")
     if low > high:

@@ -58,18 +58,22 @@ copy = define(
     vjp=dict(self=lambda grad: grad.new_zeros(grad.shape), src=lambda grad: grad),
 )  # fmt: skip
 fill_tensor = define(
-    "fill_tensor", "self? value -> result", kind="creation", node="FillBackward3",
-    numpy=lambda x, value, *, size: np.broadcast_to(value, size),
-    infer=lambda self, value, *, size: TensorType(value.dtype, size),
-    lower=Decompose(lambda self, value, *, size: value.expand(size)),
+    "fill_tensor", "self? value -> result", kind="creation",
+    node=lambda attrs: f"FillBackward{attrs.get('form', 3)}",  # 3 in place, 1 not
+    numpy=lambda x, value, *, size, form=3: np.broadcast_to(value, size),
+    infer=lambda self, value, *, size, form=3: TensorType(value.dtype, size),
+    lower=Decompose(lambda self, value, *, size, form=3: value.expand(size)),
     samples=lambda rng: [((None, rng.standard_normal(())), {"size": (2, 3)})],
     vjp=dict(self=lambda grad: grad.new_zeros(grad.shape), value=lambda grad: grad),
 )  # fmt: skip
 fill = define(
-    "fill", "self -> result", kind="creation", node="FillBackward2",
-    numpy=lambda x, *, value: np.full(x.shape, value, x.dtype), infer=lambda self, *, value: self,
-    lower=Decompose(lambda self, *, value: full(
+    "fill", "self -> result", kind="creation",
+    node=lambda attrs: f"FillBackward{attrs.get('form', 2)}",  # 2 in place, 0 not
+    numpy=lambda x, *, value, form=2: np.full(x.shape, value, x.dtype),
+    infer=lambda self, *, value, form=2: self,
+    lower=Decompose(lambda self, *, value, form=2: full(
         size=tuple(self.shape), fill_value=value, dtype=self.dtype)),
+    samples=lambda rng: [((rng.standard_normal((2, 3)),), {"value": 1.5})],
     vjp=dict(self=lambda grad: grad.new_zeros(grad.shape)),
 )  # fmt: skip
 zero = define(

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Template, define
-from ..types import TensorType, int64, normalize_dim, normalize_dims
+from ..types import TensorType, bool_, int64, normalize_dim, normalize_dims, type_word
 from ..value import Value, public
 from .kinds import reduced_shape, reduction
-from .reduce import kept
+from .reduce import check_tensor, kept
 from .results import named_result
 
 
@@ -53,15 +53,28 @@ min_all = reduction("min_all", "self -> result", numpy=_extremum("min", np.minim
                     vjp=dict(self=_shared_vjp))  # fmt: skip
 
 
+def _check_whole(name: str, input: Any, dim: Any) -> None:
+    """What amax and amin refuse: everything of nothing, and complex numbers."""
+    check_tensor(name, input)
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"\"{name[1:]}_values_cpu\" not implemented for "
+                                  f"'{type_word(input.dtype)}'")  # fmt: skip
+    if dim in ((), []) and 0 in input.shape:
+        raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == "
+                           "0. Specify the reduction dim with the 'dim' argument.")  # fmt: skip
+
+
 @public("amax")
 def amax_(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """amax(input, dim=(), keepdim=False): ties share the gradient."""
+    _check_whole("amax", input, dim)
     return amax(input, dim=normalize_dims(dim, input.ndim), keepdim=keepdim)
 
 
 @public("amin")
 def amin_(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """amin(input, dim=(), keepdim=False): ties share the gradient."""
+    _check_whole("amin", input, dim)
     return amin(input, dim=normalize_dims(dim, input.ndim), keepdim=keepdim)
 
 
@@ -107,8 +120,16 @@ min_dim = define("min_dim", "self -> values indices", numpy=_with_index("min", n
 
 def _extremum_function(name: str, whole: Any, along: Any) -> Any:
     def function(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-        if isinstance(dim, Value) or other is not None:
-            return getattr(input, name + "imum")(dim if other is None else other)
+        other = dim if other is None and isinstance(dim, Value) else other
+        check_tensor(name, input)
+        if other is not None:
+            return getattr(input, name + "imum")(other)
+        if dim is not None and not hasattr(dim, "__index__"):
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, "
+                            f"{type(dim).__name__})")  # fmt: skip
+        if input.dtype.is_complex:
+            raise NotImplementedError(f"\"{name}_all\" not implemented for "
+                                      f"'{type_word(input.dtype)}'")  # fmt: skip
         if dim is None:
             if builtins.any(size == 0 for size in input.shape):
                 raise RuntimeError(f"{name}(): Expected reduction dim to be specified for "
@@ -151,6 +172,10 @@ argmin_op = define("argmin", "self -> result", numpy=_arg(np.argmin), infer=_arg
 
 def _arg_function(op: Any) -> Any:
     def function(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        check_tensor(op.name, input)
+        if input.dtype is bool_ or input.dtype.is_complex:
+            kind = "bool" if input.dtype is bool_ else "complex"
+            raise RuntimeError(f"{op.name}(): does not support {kind} input")
         if dim is None and math.prod(input.shape) == 0:
             raise IndexError(f"{op.name}(): Expected reduction dim to be specified for "
                              "input.numel() == 0. Specify the reduction dim with the 'dim' "

@@ -136,6 +136,10 @@ prod_op = reduction(
 @public("prod")
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """prod(input, dim=None, keepdim=False, *, dtype=None)."""
+    check_tensor("prod", input)
+    if dim is not None and not isinstance(dim, int):
+        raise TypeError(f"prod() received an invalid combination of arguments - got (Tensor, "
+                        f"{type(dim).__name__})")  # fmt: skip
     wanted = dtype or accumulate_type(input.dtype)
     if input.dtype is not wanted:
         input = input.to(wanted)
