@@ -25,12 +25,18 @@ from ..ir.program import (
     Word,
 )
 from ..ir.types import TensorType
-from . import expand_windows  # noqa: F401  enters its rules
+from . import (
+    expand_windows,  # noqa: F401  enters its rules
+)
+from . import (
+    tail as tails,
+)
 from .affine import natural, strides_of
 from .classify import HOST, JOIN, MAP, TEMPLATE, UPDATE
 from .emit import STATUS_WORD, Argument, Emitted, emit
 from .kernel import LOAD, MODIFY, STORE, Kernel, Lowering, describe
-from .nest import arrange
+from .nest import Nest, arrange
+from .pieces import in_pieces
 from .schedule import Cluster, Scheduler
 from .target import DEFAULT, Target
 from .templates_table import BUILDERS, Operand
@@ -52,6 +58,7 @@ class Assembler:
     infos: list[KernelInfo] = field(default_factory=list)
     place: dict[Var, int] = field(default_factory=dict)
     kernels: dict[Cluster, Kernel] = field(default_factory=dict)
+    tails: dict[Cluster, tails.Tail] = field(default_factory=dict)
     checks: bool = False
 
     def run(self) -> Program:
@@ -60,10 +67,13 @@ class Assembler:
         for k, item in enumerate(self.graph.inputs):
             self.add_buffer(item.var, INPUT, k, item.name or f"in{k}")
         results = self.place_outputs()
+        gone = {id(tail.product) for tail in self.tails.values()}
         for cluster in self.plan.clusters:
-            if cluster in self.kernels:
+            if cluster in self.tails:
+                BUILDERS["matmul"](self, self.tails[cluster].product, self.tails[cluster])
+            elif cluster in self.kernels:
                 self.emit_kernel(self.kernels[cluster])
-            elif cluster.kind in (HOST, TEMPLATE):
+            elif cluster.kind in (HOST, TEMPLATE) and id(cluster.members[0]) not in gone:
                 self.emit_opaque(cluster.members[0], cluster.kind)
         results = [self.write_back(r) for r in results]
         written = frozenset(r.target for r in results if r.target is not None)
@@ -75,6 +85,10 @@ class Assembler:
 
     def lower(self) -> None:
         needed = {var for _, var in self.plan.outputs}
+        kept = set(needed)
+        for cluster in self.plan.clusters:
+            if cluster.kind in (HOST, TEMPLATE):  # what they read is stored for certain
+                needed.update(self.plan.base(v)[0] for v in cluster.members[0].present())
         for cluster in reversed(self.plan.clusters):
             if cluster.kind == MAP:
                 kernel = Lowering(self.plan, cluster, needed).run()
@@ -88,8 +102,7 @@ class Assembler:
                 needed.update(v for v, (w, _) in self.plan.inside.items() if w is node.outputs[0])
                 if cluster.kind == UPDATE:
                     self.kernels[cluster] = Lowering(self.plan, cluster, needed).run_update()
-            else:
-                needed.update(self.plan.base(v)[0] for v in node.present())
+        self.tails = tails.find(self.plan, self.kernels, kept)
 
     # -- buffers ---------------------------------------------------------------------------
 
@@ -130,6 +143,11 @@ class Assembler:
         home = self.plan.home[var]
         if home.kind in (JOIN, UPDATE):
             return False  # made in several steps
+        if home in self.tails:
+            tail = self.tails[home]
+            factors = {self.plan.base(v)[0] for v in tail.product.present()}
+            if not tail.once or target in factors:
+                return False  # partial sums are kept there, or it is still read
         for cluster in self.plan.clusters[home.position + 1 :]:
             if self.reads(cluster, target):
                 return False
@@ -147,6 +165,11 @@ class Assembler:
         return any(kernel.instrs[i].access == store for i in last)
 
     def reads(self, cluster: Cluster, var: Var) -> bool:
+        """Does the cluster's step read `var`? A tail's step reads what its product does."""
+        if cluster in self.tails:
+            product = self.tails[cluster].product
+            if any(self.plan.base(v)[0] is var for v in product.present()):
+                return True
         if cluster.kind in (HOST, TEMPLATE):
             return any(self.plan.base(v)[0] is var for v in cluster.members[0].present())
         kernel = self.kernels.get(cluster)
@@ -167,12 +190,24 @@ class Assembler:
 
     # -- steps -----------------------------------------------------------------------------
 
+    def name_of(self, var: Var) -> str:
+        return self.buffers[self.buffer_of(var)].name
+
     def emit_kernel(self, kernel: Kernel) -> None:
-        name_of = lambda var: self.buffers[self.buffer_of(var)].name  # noqa: E731
-        text = describe(kernel, name_of)
+        text = describe(kernel, self.name_of)
         if kernel.points == 0:
             return
         nest = arrange(kernel)
+        split = in_pieces(kernel, nest)
+        if split is None:
+            self.emit_nest(nest, text)
+            return
+        first, second, _ = split
+        self.emit_nest(first, f"{text}\nin {first.pieces} pieces of {first.piece}")
+        self.emit_nest(second, describe(second.kernel, self.name_of))
+
+    def emit_nest(self, nest: Nest, text: str) -> None:
+        kernel = nest.kernel
         emitted = emit(nest, self.buffer_of, self.target)
         self.modules.setdefault(emitted.name, Module(emitted.text, (emitted.name,)))
         loads = [i.access.var for i in kernel.instrs if i.kind == LOAD]  # type: ignore

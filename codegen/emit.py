@@ -22,17 +22,19 @@ from .kernel import (
     FOLD,
     LOAD,
     MODIFY,
+    PIECE,
     STORE,
     Instr,
 )
-from .nest import Nest
+from .nest import TILE, Nest
 from .prelude import prelude
-from .reader import KernelReader
+from .reader import KernelReader, evaluate
 from .render import render
 from .scalar import MEMORY, REGISTER, Scalar
 from .target import DEFAULT, Target
 
 BLOCK = 2048  # elements summed side by side before the partial sums are added up
+LONG, SHORT = 64, 8  # turns above which a loop is interleaved, and vectorised
 LITERAL = 8  # sizes and strides up to this are written into the text
 NAME = "KERNEL"
 STATUS_WORD = "status"  # as Argument.var: the address of the call's status word
@@ -106,7 +108,8 @@ class Emission:
         self.arguments: list[Argument] = []
         self.named: dict[Any, str] = {}
         self.index: dict[int, str] = {}
-        self.count = self.marked = 0
+        self.count = 0
+        self.marks: list[str] = []
         self.head = ""
 
     # -- the skeleton's fields -------------------------------------------------------------
@@ -117,19 +120,36 @@ class Emission:
     def signature(self) -> str:
         listed = [f"{'ptr noalias' if p.type == 'ptr' else p.type} %{p.name}"
                   for p in self.parameters]  # fmt: skip
-        return ", ".join([*listed, "i64 %lo", "i64 %hi"])
+        return ", ".join([*listed, *self.bounded()])
 
     def argument_list(self) -> str:
-        return ", ".join([*(f"{p.type} %{p.name}" for p in self.parameters), "i64 %lo", "i64 %hi"])
+        return ", ".join([*(f"{p.type} %{p.name}" for p in self.parameters), *self.bounded()])
+
+    def bounded(self) -> list[str]:
+        """What a chunk's number says: turns, and the piece of the first reduced loop."""
+        names = ["lo", "hi"] + (["first", "last", "piece"] if self.nest.pieces > 1 else [])
+        return [f"i64 %{name}" for name in names]
+
+    def bounds(self) -> str:
+        nest = self.nest
+        if nest.pieces > 1:
+            count, size = self.number(nest.pieces), self.number(nest.piece)
+            return (
+                f"  %lo = udiv i64 %chunk, {count}\n  %hi = add i64 %lo, 1\n"
+                f"  %piece = urem i64 %chunk, {count}\n  %first = mul i64 %piece, {size}\n"
+                f"  %end = add i64 %first, {size}\n  %last = call i64 @llvm.smin.i64("
+                f"i64 %end, i64 {self.number(nest.loops[nest.outer])})\n"
+            )
+        return (
+            f"  %lo = mul i64 %chunk, {self.number(nest.grain)}\n"
+            f"  %end = add i64 %lo, {self.number(nest.grain)}\n"
+            f"  %hi = call i64 @llvm.smin.i64(i64 %end, i64 {self.number(nest.turns)})\n"
+        )
 
     def emit(self) -> Emitted:
         outer = self.outer_loops()
         parts = self.parts()
-        bounds = (
-            f"  %lo = mul i64 %chunk, {self.number(self.nest.grain)}\n"
-            f"  %end = add i64 %lo, {self.number(self.nest.grain)}\n"
-            f"  %hi = call i64 @llvm.smin.i64(i64 %end, i64 {self.number(self.nest.turns)})\n"
-        )
+        bounds = self.bounds()
         text = render("nest.ll.j2", kernel=dict(
             name=NAME, parameters=self.parameters, arguments=self.argument_list(), bounds=bounds,
             signature=self.signature, head=self.head, outer=outer, parts=parts,
@@ -139,16 +159,22 @@ class Emission:
         return Emitted(name, text.replace(NAME, name), tuple(self.arguments), self.nest.chunks)
 
     def metadata(self) -> str:
-        """Each vectorised loop asks to be interleaved; see `vectorised`."""
-        lines = ['!0 = !{!"llvm.loop.interleave.count", i32 4}\n']
-        lines += [f"!{k} = distinct !{{!{k}, !0}}\n" for k in range(1, self.marked + 1)]
+        """What vectorised loops ask for; see `vectorised`."""
+        lines = ['!0 = !{!"llvm.loop.interleave.count", i32 4}\n',
+                 '!1 = !{!"llvm.loop.interleave.count", i32 1}\n',
+                 '!2 = !{!"llvm.loop.vectorize.width", i32 1}\n',
+                 '!3 = !{!"llvm.loop.unroll.disable"}\n']  # fmt: skip
+        for k, wishes in enumerate(self.marks, 4):
+            lines.append(f"!{k} = distinct !{{!{k}, {wishes}}}\n")
         return "".join(lines)
 
-    def vectorised(self) -> str:
-        """Metadata of a loop that LLVM should vectorise. Not `vectorize.enable`: that would also
-        allow sums to be reordered that must not be."""
-        self.marked += 1
-        return f", !llvm.loop !{self.marked}"
+    def vectorised(self, size: int) -> str:
+        """Metadata of a loop that LLVM should vectorise, if it is long enough for that.
+
+        Not `vectorize.enable`: it would also allow sums to be reordered that must not be.
+        """
+        self.marks.append("!0" if size >= LONG else "!1" if size >= SHORT else "!1, !2, !3")
+        return f", !llvm.loop !{len(self.marks) + 3}"
 
     # -- parameters ------------------------------------------------------------------------
 
@@ -181,6 +207,8 @@ class Emission:
         loops: list[Loop] = []
         if self.flat:
             return loops
+        if nest.tiled:
+            return self.tiles()
         if nest.shared:
             first = Loop("turn", "%lo", "%hi")
             first.body = self.unravel("%turn", nest.loops[: nest.shared])
@@ -188,6 +216,22 @@ class Emission:
         for d in range(nest.shared, nest.outer - (nest.form == "map")):
             loops.append(self.plain(d))
         return loops
+
+    def tiles(self) -> list[Loop]:
+        """A turn is a tile of the last two loops; the loop across it comes first."""
+        nest, last = self.nest, len(self.nest.loops) - 1
+        blocks = [-(-n // TILE) for n in nest.loops[-2:]]
+        turn = Loop("turn", "%lo", "%hi")
+        turn.body = self.unravel("%turn", (*nest.loops[:-2], *blocks))
+        for d in (last - 1, last):
+            block, size = self.index[d], self.number(nest.loops[d])
+            turn.body += (
+                f"  %low{d} = mul i64 {block}, {TILE}\n  %up{d} = add i64 %low{d}, {TILE}\n"
+                f"  %top{d} = call i64 @llvm.smin.i64(i64 %up{d}, i64 {size})\n"
+            )
+        across = self.plain(last - 1, ".a")
+        across.low, across.high = f"%low{last - 1}", f"%top{last - 1}"
+        return [turn, across]
 
     @property
     def flat(self) -> bool:
@@ -231,10 +275,12 @@ class Emission:
         if not nest.loops:
             return Part(before=self.straight(effects, known))
         d = len(nest.loops) - 1
-        loop = self.plain(d)
+        loop = self.plain(d, ".a" if nest.tiled else "")
         if self.flat:
             loop.low, loop.high = "%lo", "%hi"
-        loop.metadata = self.vectorised()
+        if nest.tiled:
+            loop.low, loop.high = f"%low{d}", f"%top{d}"
+        loop.metadata = self.vectorised(nest.loops[-1])
         before = self.hoisted(effects, known, [d])
         loop.body = self.straight(effects, dict(known))
         return Part(before, [loop])
@@ -248,6 +294,7 @@ class Emission:
         before = self.hoisted(effects, known, dims)
         folds = [i for i in effects if self.kernel.instrs[i].kind == FOLD]
         loops = [self.plain(d, f".{t}") for d in dims]
+        self.cut(loops[0])
         if folds and nest.loops[-1] > 2 * BLOCK:
             loops.insert(-1, self.blocked(loops[-1], t))
         inside = dict(known)
@@ -259,9 +306,14 @@ class Emission:
         loops[-1].body = self.capture(lambda: self.need(operands, inside))  # type: ignore
         loops[-1].body += self.capture(lambda: self.fold(loops, folds, inside))
         loops[-1].body += self.straight(stores, inside)
-        loops[-1].metadata = self.vectorised()
+        loops[-1].metadata = self.vectorised(nest.loops[-1])
         after = self.capture(lambda: self.finish(folds, loops, known))
         return Part(before, loops, after)
+
+    def cut(self, loop: Loop) -> None:
+        """The first reduced loop runs over a piece only, if there are pieces."""
+        if self.nest.pieces > 1:
+            loop.low, loop.high = "%first", "%last"
 
     def blocked(self, loop: Loop, t: int) -> Loop:
         """A loop over blocks around the innermost one: sums stay as exact as pairwise ones."""
@@ -355,7 +407,9 @@ class Emission:
             return self.coordinate(i, known)
         if instr.kind in (APPLY, CONSTANT):
             operands = [None if o is None else known[o] for o in instr.operands]
-            return self.s.evaluate(instr, operands)
+            return evaluate(self.s, instr, operands)
+        if instr.kind == PIECE:
+            return self.s.argument("%piece", "int64")
         if instr.kind == CHECK:
             return self.checked(instr, known[instr.operands[0]])  # type: ignore[index]
         raise AssertionError(f"{instr.kind} out of place")

@@ -50,7 +50,7 @@ class ColumnEmission(Emission):
         name = f"j{self.places}"
         self.index[self.column] = f"%{name}.c"
         return Loop(name, "0", "%width", body=f"  %{name}.c = add i64 %c0, %{name}\n",
-                    metadata=self.vectorised())  # fmt: skip
+                    metadata=self.vectorised(self.nest.loops[self.column]))  # fmt: skip
 
     def parts(self) -> list[Part]:
         known: dict[int, Scalar] = {}
@@ -157,6 +157,7 @@ class ColumnEmission(Emission):
         if blocked:
             parts.append(self.fill(totals, ""))
         loops = [self.plain(d, f".{t}") for d in dims]
+        self.cut(loops[0])
         inside = dict(known)
         for k in range(len(dims)):
             rest = [self.column, *dims[k + 1 :]]
@@ -216,7 +217,7 @@ class ColumnEmission(Emission):
                   t: int) -> list[Part]:  # fmt: skip
         """The pass in blocks of rows; after each, partial sums go to the totals."""
         name = f"block.{t}"
-        block = Loop(name, "0", loops[0].high, str(ROWS))
+        block = Loop(name, loops[0].low, loops[0].high, str(ROWS))
         block.body = (
             f"  %{name}.end = add i64 %{name}, {ROWS}\n"
             f"  %{name}.top = call i64 @llvm.smin.i64(i64 %{name}.end, i64 {loops[0].high})\n"

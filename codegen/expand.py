@@ -16,7 +16,7 @@ from ..ir.passes import canonical, decompose
 from ..ir.types import FLOAT
 from .affine import strides_of
 from .classify import native_types
-from .private import COORDINATE, JOINED, UPDATE, WINDOW, Ints, numel, region, slices
+from .private import COORDINATE, JOINED, PRODUCT, UPDATE, WINDOW, Ints, numel, region, slices
 
 Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
@@ -64,6 +64,47 @@ def _renamed(nodes: list[Node], results: list[Var], node: Node) -> list[Node]:
     return [Node(n.op, tuple(None if v is None else names.get(v, v) for v in n.inputs),
                  tuple(names.get(v, v) for v in n.outputs), n.attrs, n.place or node.place,
                  n.origin) for n in nodes]  # fmt: skip
+
+
+def turned(nodes: list[Node], outputs: set[Var]) -> list[Node]:
+    """transpose(a @ b) == transpose(b) @ transpose(a), where nobody else wants a @ b."""
+    uses: dict[Var, int] = {}
+    makers = {v: n for n in nodes for v in n.outputs}
+    for node in nodes:
+        for var in node.present():
+            uses[var] = uses.get(var, 0) + 1
+    gone: set[Var] = set()
+    result = []
+    for node in nodes:
+        product = makers.get(node.inputs[0]) if node.inputs else None  # type: ignore[arg-type]
+        if product is None or not _swaps(node) or product.op.name not in PRODUCTS or (
+                uses[product.outputs[0]] > 1 or product.outputs[0] in outputs):  # fmt: skip
+            result.append(node)
+            continue
+        a, b = (_swapped(node, v) for v in product.inputs)
+        gone.add(product.outputs[0])
+        result += [a, b, Node(PRODUCT, (b.outputs[0], a.outputs[0]), node.outputs, (),
+                              product.place, product.origin)]  # fmt: skip
+    return [n for n in result if n.outputs[0] not in gone]
+
+
+PRODUCTS = ("mm", "bmm", "product")
+
+
+def _swaps(node: Node) -> bool:
+    """Does it transpose the last two dimensions and nothing else?"""
+    if node.op.name != "permute":
+        return False
+    dims = node.attributes["dims"]
+    n = len(dims)
+    return n > 1 and dims == (*range(n - 2), n - 1, n - 2)
+
+
+def _swapped(permute: Node, var: Var | None) -> Node:
+    assert var is not None
+    shape = (*var.shape[:-2], var.shape[-1], var.shape[-2])
+    made = Var(var.type._replace(shape=shape))
+    return Node(permute.op, (var,), (made,), permute.attrs, permute.place)
 
 
 # --- joining -------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from .affine import Expr, Split, Unfoldable, natural
 from .classify import FREE, GATHER, MAP, REDUCE, cost
 from .schedule import Cluster, Scheduler
 
-LOAD, APPLY, COORDINATE, CONSTANT, FOLD, STORE, CHECK, MODIFY = (
-    "load", "apply", "coordinate", "constant", "fold", "store", "check", "modify")  # fmt: skip
+LOAD, APPLY, COORDINATE, CONSTANT, FOLD = "load", "apply", "coordinate", "constant", "fold"
+STORE, CHECK, MODIFY, PIECE = "store", "check", "modify", "piece"
 
 
 @dataclass(frozen=True)
@@ -283,6 +283,8 @@ def _line(number: int, instr: Instr, name_of: Any) -> str:
         if instr.kind == MODIFY:
             return f"{where} {'+=' if instr.node.attributes['add'] else '='} %{instr.operands[0]}"
         return f"%{number}: {a.var.dtype.short} = {where}"
+    if instr.kind == PIECE:
+        return f"%{number}: i64 = number of the piece"
     if instr.expr is not None:
         terms = [f"{s}*i{d}" for d, s in enumerate(instr.expr.coefs) if s]
         return f"%{number}: i64 = {' + '.join(terms) or '0'}"

@@ -17,6 +17,7 @@ from .kernel import COORDINATE, STORE, Kernel
 COLUMNS = 256  # results side by side in column form
 GRAIN = 1 << 14  # cheap instructions per chunk: about 4 us
 MOST_CHUNKS = 256
+TILE = 16  # of transposing loops: a cache line of floats
 SHORT_ROW = 16  # rows no longer than this are reduced side by side
 
 
@@ -38,9 +39,14 @@ class Nest:
     shared: int
     grain: int
     turns: int
+    tiled: bool = False  # are the last two loops cut into tiles?
+    pieces: int = 1  # that the first reduced loop is cut into, each a chunk of its own
+    piece: int = 0  # turns of that loop in a piece
 
     @property
     def chunks(self) -> int:
+        if self.pieces > 1:
+            return self.turns * self.pieces
         return -(-self.turns // self.grain) if self.turns else 0
 
 
@@ -49,8 +55,10 @@ def arrange(kernel: Kernel) -> Nest:
     used = [d for d, n in enumerate(kernel.sizes) if n != 1]
     outer = [d for d in used if d not in kernel.inner]
     inner = [d for d in used if d in kernel.inner]
+    tiled = False
     if kernel.free is None:
         form, outer, inner = _order(kernel, outer, inner)
+        outer, tiled = _across(kernel, outer) if form == "map" else (outer, False)
     else:
         form = "map"
     coefs = {k: (i.access.strides if i.access else i.expr.coefs)  # type: ignore[union-attr]
@@ -65,11 +73,12 @@ def arrange(kernel: Kernel) -> Nest:
     where = {d: k for k, g in enumerate(groups) for d in g}
     varies = tuple(frozenset(where[d] for d in i.loops if d in where) for i in kernel.instrs)
     if kernel.free is None:
-        shared, turns, grain = _cut(kernel, form, loops, count)
+        tiled = tiled and count > 1 and min(loops[-2:]) >= TILE
+        shared, turns, grain = _cut(kernel, form, loops, count, tiled)
     else:
         shared, turns = len(first), math.prod(loops[: len(first)])
         grain = _grain(kernel, turns)
-    return Nest(kernel, form, loops, count, strides, varies, shared, grain, turns)
+    return Nest(kernel, form, loops, count, strides, varies, shared, grain, turns, tiled)
 
 
 def _order(kernel: Kernel, outer: list[int], inner: list[int]) -> tuple[str, list[int], list[int]]:
@@ -96,6 +105,18 @@ def _order(kernel: Kernel, outer: list[int], inner: list[int]) -> tuple[str, lis
     return ("column" if sideways else "row"), outer, inner
 
 
+def _across(kernel: Kernel, dims: list[int]) -> tuple[list[int], bool]:
+    """If some accesses run along the last loop and some along another, that one before the last."""
+    if len(dims) < 2:
+        return dims, False
+    accesses = kernel.accesses()
+    crossed = [a for a in accesses if abs(a.strides[dims[-1]]) > 1]
+    for d in reversed(dims[:-1]):
+        if any(abs(a.strides[d]) == 1 for a in crossed):
+            return [e for e in dims[:-1] if e != d] + [d, dims[-1]], True
+    return dims, False
+
+
 def _join(kernel: Kernel, dims: list[int], coefs: dict[int, tuple[int, ...]]) -> list[list[int]]:
     """Neighbouring loops that one loop can stand for."""
     groups: list[list[int]] = []
@@ -114,9 +135,13 @@ def _grain(kernel: Kernel, turns: int) -> int:
     return max(1, math.ceil(GRAIN / max(1.0, work)), -(-turns // MOST_CHUNKS))
 
 
-def _cut(kernel: Kernel, form: str, loops: tuple[int, ...], outer: int) -> tuple[int, int, int]:
+def _cut(kernel: Kernel, form: str, loops: tuple[int, ...], outer: int, tiled: bool,
+         ) -> tuple[int, int, int]:  # fmt: skip
     """(loops that are cut, their turns, turns per chunk)."""
     sizes = list(loops[:outer])
+    if tiled:
+        turns = math.prod(sizes[:-2]) * -(-sizes[-2] // TILE) * -(-sizes[-1] // TILE)
+        return outer, turns, _grain(kernel, turns)
     if form == "column":
         sizes[-1] = -(-sizes[-1] // COLUMNS)
     elif form == "map" and outer > 1:

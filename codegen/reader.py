@@ -56,38 +56,8 @@ class KernelReader(LLVMReader):
         )
         return Scalar(m.emit(text, element), a.dtype)
 
-    # -- nodes -----------------------------------------------------------------------------
-
-    def evaluate(self, instr: Instr, operands: list[Scalar | None]) -> Scalar:
-        """The value of an `apply` or `constant` instruction."""
-        node, dtype = instr.node, instr.dtype
-        assert node is not None
-        if isinstance(node.op.lower, Reduce):
-            start = self.start(node)
-            if instr.kind == CONSTANT:
-                return start
-            return self.rounded(self.combine(node, start, operands[0]), dtype)
-        if node.op.name == "iota":
-            return self.iota(node, operands[0], dtype)
-        first = next((o.dtype for o in operands if o is not None), dtype)
-        with self.at(id(node), first):
-            result = node.op.lower.emit(self, *operands, **node.attributes)
-            if result.dtype != dtype:
-                return self.cast(result, dtype)
-        return result if node.op.name in EXACT else self.rounded(result, dtype)
-
     def rounded(self, x: Scalar, dtype: str) -> Scalar:
-        """16-bit floats are rounded after each op, as eager does."""
-        if dtype not in HALVES:
-            return x
-        return self.from_memory(self.to_memory(x), dtype)
-
-    def iota(self, node: Node, position: Any, dtype: str) -> Scalar:
-        attrs = node.attributes
-        wide = "float64" if node.outputs[0].dtype.is_floating_point else "int64"
-        k = self.cast(position, wide)
-        start, step = self.const(attrs["start"], wide), self.const(attrs["step"], wide)
-        return self.cast(self.add(start, self.mul(k, step)), dtype)
+        return rounded(self, x, dtype)
 
     # -- reductions ------------------------------------------------------------------------
 
@@ -112,3 +82,40 @@ class KernelReader(LLVMReader):
                 return self.cast(node.op.lower.combine(self, total, x), total.dtype)
             finally:
                 self.folding = False
+
+
+# --- nodes, by any reader ------------------------------------------------------------------------
+
+
+def evaluate(s: Any, instr: Instr, operands: list[Scalar | None]) -> Scalar:
+    """The value of an `apply` or `constant` instruction."""
+    node, dtype = instr.node, instr.dtype
+    assert node is not None
+    if isinstance(node.op.lower, Reduce):
+        start = s.start(node)
+        if instr.kind == CONSTANT:
+            return start
+        return rounded(s, s.combine(node, start, operands[0]), dtype)
+    if node.op.name == "iota":
+        return iota(s, node, operands[0], dtype)
+    first = next((o.dtype for o in operands if o is not None), dtype)
+    with s.at(id(node), first):
+        result = node.op.lower.emit(s, *operands, **node.attributes)
+        if result.dtype != dtype:
+            return s.cast(result, dtype)
+    return result if node.op.name in EXACT else rounded(s, result, dtype)
+
+
+def rounded(s: Any, x: Scalar, dtype: str) -> Scalar:
+    """16-bit floats are rounded after each op, as eager does."""
+    if dtype not in HALVES:
+        return x
+    return s.from_memory(s.to_memory(x), dtype)
+
+
+def iota(s: Any, node: Node, position: Any, dtype: str) -> Scalar:
+    attrs = node.attributes
+    wide = "float64" if node.outputs[0].dtype.is_floating_point else "int64"
+    k = s.cast(position, wide)
+    start, step = s.const(attrs["start"], wide), s.const(attrs["step"], wide)
+    return s.cast(s.add(start, s.mul(k, step)), dtype)

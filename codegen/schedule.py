@@ -49,7 +49,7 @@ from .classify import (
     cost,
     kind_of,
 )
-from .expand import expand
+from .expand import expand, turned
 
 MAX_WEIGHT = 400  # of a kernel's body: LLVM's time grows faster than linearly
 MAX_ROW = 1 << 16  # elements of a row that is read in several passes
@@ -108,7 +108,7 @@ class Scheduler:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.producer: dict[Var, Node] = {}
-        self.number: dict[Node, int] = {}
+        self.number: dict[Node | Var, int] = {}
         self.kinds: dict[Node, str] = {}
         self.home: dict[Var, Cluster] = {}
         self.readers: dict[Var, list[Cluster]] = {}
@@ -130,10 +130,13 @@ class Scheduler:
                 made = self.renamed(made)
                 key = made.op, made.inputs, made.attrs
                 if made.op.random or first.setdefault(key, made) is made:
-                    self.enter(made, position)
+                    self.number.update(dict.fromkeys(made.outputs, position))
                     nodes.append(made)
                 else:
                     self.same.update(zip(made.outputs, first[key].outputs))
+        nodes = turned(nodes, {self.same.get(o.var, o.var) for o in self.graph.outputs})
+        for node in nodes:
+            self.enter(node, self.number.get(node.outputs[0], -1))
         return nodes
 
     def renamed(self, node: Node) -> Node:

@@ -11,8 +11,10 @@ from ..ir.graph import Node
 from ..ir.program import KernelInfo, Launch, Module, Word
 from ..ir.types import TensorType
 from . import gemm
+from .affine import strides_of
 from .classify import TEMPLATES
 from .gemm_core import core_symbol, core_text
+from .kernel import describe
 from .prelude import prelude
 
 
@@ -68,42 +70,56 @@ def describe_product(p: gemm.Matmul) -> str:
 
 
 @template("matmul", lambda node: node.outputs[0].dtype.name in gemm.ELEMENT)
-def matmul(build: Any, node: Node) -> None:
-    """mm and bmm with any strides."""
+def matmul(build: Any, node: Node, tail: Any = None) -> None:
+    """Products with any strides and batch; `tail`, a codegen.tail.Tail, is done on the way out."""
     a, b = (build.operand(v) for v in node.inputs)
-    c = build.result(node.outputs[0])
-    m, k = a.type.shape[-2:]
-    n = b.type.shape[-1]
-    batch = tuple(zip(a.type.shape[:-2], a.strides, b.strides, c.strides))
-    product = gemm.Matmul("product", a.type.dtype.name, m, n, k, a.strides[-2:], b.strides[-2:],
-                          c.strides[-2:], batch)  # fmt: skip
-    name = "g" + hashlib.sha256(repr((product, build.target)).encode()).hexdigest()[:20]
+    c = build.result(node.outputs[0] if tail is None else tail.result)
     if c.type.numel == 0:
         return
-    launch_product(build, node, product, name, (a, b, c))
+    shape = node.outputs[0].shape
+    strides = strides_of(shape)
+    batch = tuple(zip(shape[:-2], a.strides, b.strides, strides))
+    product = gemm.Matmul("product", node.outputs[0].dtype.name, shape[-2], shape[-1],
+                          a.type.shape[-1], a.strides[-2:], b.strides[-2:], strides[-2:],
+                          batch)  # fmt: skip
+    extras: list[Operand] = []
+    if tail is not None:
+        product = replace(product, epilogue=tail.epilogue())
+        extras = [Operand(build.buffer_of(v), v.type, (), offset) for v, offset in tail.names()]
+    launch_product(build, node, product, tail, [a, b, c, *extras])
 
 
-def launch_product(build: Any, node: Node, product: gemm.Matmul, name: str,
-                   operands: tuple[Operand, ...]) -> None:  # fmt: skip
-    kernel = gemm.emit(replace(product, name=f"{name}.product"), build.target)
+def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
+                   operands: list[Operand]) -> None:  # fmt: skip
+    kernel = gemm.emit(product, build.target)
     text = (
         kernel.text + gemm.declarations(set(kernel.imports)) + prelude(kernel.calls, build.target)
     )
-    text += entry(name, kernel.name, len(operands) + 1)
+    name = "g" + hashlib.sha256(text.encode()).hexdigest()[:20]
+    text = text.replace(f"@{product.name}", f"@{name}.{product.name}")
+    text += entry(name, f"{name}.{kernel.name}", len(operands) + 1)
     element = gemm.ELEMENT[product.dtype]
     if core_symbol(element) in kernel.imports:
         core = Module(core_text(element, build.target), (core_symbol(element),),
                       ("wengert_parallel",), True, True)  # fmt: skip
         build.modules.setdefault(core_symbol(element), core)
-    build.modules.setdefault(name, Module(text, (name,), kernel.imports, True))
+    light = not kernel.calls  # math functions of a tail want the whole optimiser
+    build.modules.setdefault(name, Module(text, (name,), kernel.imports, light))
     work = build.scratch(max(64, kernel.workspace), "work")
-    number = build.plan.number[node]
-    build.infos.append(KernelInfo(
-        name, "matmul", f"{node.op.name} {describe_product(product)} ({kernel.kind})",
-        (number,) if number >= 0 else (), sum(o.type.nbytes for o in operands),
-        product.flops * product.items,
-    ))  # fmt: skip
+    build.infos.append(product_info(build, name, node, product, tail, kernel.kind, operands))
     words = (*(o.word for o in operands), Word(0, work))
-    reads = tuple(o.buffer for o in operands if o is not operands[2])
+    reads = tuple(o.buffer for k, o in enumerate(operands) if k != 2)
     build.steps.append(Launch(name, words, 1, reads, (operands[2].buffer, work),
                               len(build.infos) - 1))  # fmt: skip
+
+
+def product_info(build: Any, name: str, node: Node, product: gemm.Matmul, tail: Any, kind: str,
+                 operands: list[Operand]) -> KernelInfo:  # fmt: skip
+    number = build.plan.number[node]
+    nodes = {number, *(tail.kernel.nodes if tail else ())} - {-1}
+    text = f"{node.op.name} {describe_product(product)} ({kind})"
+    if tail is not None:
+        text += "\nthen " + describe(tail.kernel, build.name_of)
+    traffic = sum(o.type.nbytes for o in operands)
+    return KernelInfo(name, "matmul", text, tuple(sorted(nodes)), traffic,
+                      product.flops * product.items)  # fmt: skip

@@ -141,3 +141,13 @@ def test_same_bits_for_any_number_of_threads():
     finally:
         threads.set_num_threads(before)
     assert all(s == seen[0] for s in seen)
+
+
+@pytest.mark.parametrize("shape", [(300007,), (3, 70001), (70001, 3), (5, 2, 40009), (20000, 2, 3)])
+def test_long_reductions_are_done_in_pieces(shape):
+    def f(x, y):
+        z = x * y
+        return z, z.sum(), x.amax(-1), x.sum(0), (x.sum() * 2).exp().clamp(0, 1), (x > 0).all()
+
+    compiled = check(build(f, (F, *shape), (F, *shape)), runs=1)
+    assert "pieces" in compiled.texts()["kernels"]

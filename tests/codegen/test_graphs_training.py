@@ -71,3 +71,34 @@ def softmax_loss(x, labels, w, b):
 def test_softmax_regression_step():
     types = [("float32", 13, 7), ("float32", 13, 10), ("float32", 10, 7), ("float32", 10)]
     check(training_step(softmax_loss, types, (2, 3)))
+
+
+def kernels(function, *types):
+    return [k.kind for k in check(build(function, *types)).kernels]
+
+
+F = "float32"
+
+
+def test_tail_of_a_product_is_part_of_it():
+    def linear(x, w, b, r):
+        return (x @ w.t() + b).relu() * 0.5 + r
+
+    assert kernels(linear, (F, 9, 70), (F, 33, 70), (F, 33), (F, 9, 33)) == ["matmul"]
+    assert kernels(linear, (F, 300, 300), (F, 200, 300), (F, 200), (F, 300, 200)) == ["matmul"]
+    batched = kernels(lambda a, b, c: (a.bmm(b) + c).tanh(), (F, 3, 9, 7), (F, 3, 7, 5), (F, 5))
+    assert batched == ["matmul"]
+    kept = kernels(lambda a, b: ((a @ b), (a @ b).exp()), (F, 8, 8), (F, 8, 8))
+    assert kept == ["matmul", "map"]
+
+
+def test_transposed_product_is_computed_as_such():
+    assert kernels(lambda a, b: (a @ b).t() - 1, (F, 9, 7), (F, 7, 5)) == ["matmul"]
+
+
+def test_rows_are_read_in_several_passes():
+    def f(x, g):
+        y = x.softmax(1)
+        return y, (g - (g * y).sum(1, keepdim=True)) * y
+
+    assert kernels(f, (F, 64, 100), (F, 64, 100)) == ["row"]
