@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Scalar, define
-from ..types import FLOAT, DType, TensorType, bfloat16, complex128, float64
+from ..types import FLOAT, DType, TensorType, bfloat16, bool_, complex128, float64
 from ..value import Value, public
 from .kinds import no_derivative, operands, pointwise, refuse, require_value
 
@@ -189,6 +189,13 @@ def rsub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     input, other = operands("rsub", input, other)
     refuse_bools(input, other)
     return rsub(input, other) if alpha == 1 else rsub(input, other, alpha=alpha)
+
+
+def minus(input: Any, other: Any) -> Any:
+    """The operator `-`: sub() with the least checks."""
+    if other is True or other is False or bool_ in (input.dtype, getattr(other, "dtype", None)):
+        refuse_bools(input, other)
+    return sub(input, other)
 
 
 def check_alpha(name: str, input: Any, other: Any, alpha: Any) -> None:

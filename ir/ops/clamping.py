@@ -157,10 +157,19 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     """clamp(input, min=None, max=None): bounds may be numbers or tensors."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if type(min) in _PLAIN and type(max) in _PLAIN and _is_float(input):
+        return clamp_op(input, min=min, max=max)
     _check("clamp", input, min, max)
     if isinstance(min, Value) or isinstance(max, Value):
         return clamp_tensor(input, min, max)
     return clamp_op(_promoted(input, min, max), min=min, max=max)
+
+
+_PLAIN = (float, int, type(None))
+
+
+def _is_float(input: Any) -> bool:
+    return isinstance(input, Value) and input.dtype.is_floating_point
 
 
 def _check(name: str, input: Any, *bounds: Any) -> None:

@@ -42,7 +42,7 @@ def _named(operator: Any, name: str) -> Any:
 
 
 _BINARY: dict[str, Any] = {
-    "add": arithmetic.add, "sub": arithmetic.sub_, "mul": arithmetic.mul,
+    "add": arithmetic.add, "sub": arithmetic.minus, "mul": arithmetic.mul,
     "truediv": arithmetic.div_op, "floordiv": arithmetic.floor_divide,
     "mod": arithmetic.remainder, "pow": powers.pow_,
     "and": compare.bitwise_and, "or": compare.bitwise_or, "xor": compare.bitwise_xor,
