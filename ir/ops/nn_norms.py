@@ -1,8 +1,4 @@
-"""Normalisation entries: layer, group and batch norm.
-
-All three centre and scale over some dimensions; their rules are one rule. `mean` and `var` are
-hidden outputs: a gradient that arrives at them (in double backward) is part of the rule too.
-"""
+"""Normalisation entries: layer, group and batch norm."""
 
 from __future__ import annotations
 
@@ -14,78 +10,26 @@ import numpy as np
 from ..op import Decompose, define
 from ..types import TensorType
 from .nn_common import formally
-
-Ints = tuple[int, ...]
-
-# --- what they share -----------------------------------------------------------------------------
-
-
-def _standardize(x: np.ndarray, dims: Ints, eps: float, scale: Any, shift: Any) -> tuple[Any, ...]:
-    """(x - mean) / sqrt(var + eps) * scale + shift, with mean and var, dimensions kept."""
-    count = max(1, math.prod(x.shape[d] for d in dims))
-    mean = np.add.reduce(x, axis=dims, keepdims=True) / x.dtype.type(count)
-    result = x - mean
-    var = np.add.reduce(result * result, axis=dims, keepdims=True) / x.dtype.type(count)
-    factor = 1 / np.sqrt(var + x.dtype.type(eps))
-    if scale is not None and scale.size == factor.size:
-        result *= factor * scale  # one factor per group: one pass
-    else:
-        result *= factor
-        if scale is not None:
-            result *= scale
-    if shift is not None:
-        result += shift
-    return result, mean, var
-
-
-def standardize_vjp(
-    self: Any, mean: Any, var: Any, dims: Ints, eps: float, grad: Any, grad_mean: Any, grad_var: Any
-) -> Any:
-    """The gradient of the input, given that of the standardized value and of its moments."""
-    count = math.prod(self.shape[d] for d in dims)
-    centred = self - mean
-    total = None
-    if grad is not None:
-        factor = (var + eps).rsqrt()
-        along = (grad * centred).sum(dims, keepdim=True) * (factor * factor / count)
-        level = grad.sum(dims, keepdim=True) / count
-        total = (grad - level - centred * along) * factor
-    if grad_mean is not None:
-        share = (grad_mean / count).expand(tuple(self.shape))
-        total = share if total is None else total + share
-    if grad_var is not None:
-        share = centred * (grad_var * (2 / count))
-        total = share if total is None else total + share
-    return total
-
-
-def _expanded(self: Any, dims: Ints, eps: float) -> tuple[Any, Any, Any]:
-    """The same in ops, for the compiler."""
-    count = math.prod(self.shape[d] for d in dims)
-    mean = self.sum(dims, keepdim=True) / count
-    centred = self - mean
-    var = (centred * centred).sum(dims, keepdim=True) / count
-    return centred * (var + eps).rsqrt(), mean, var
-
-
-def _affine(value: Any, weight: Any, bias: Any, shape: Ints) -> Any:
-    if weight is not None:
-        value = value * weight.view(shape)
-    return value if bias is None else value + bias.view(shape)
-
-
-def _floats(x: np.ndarray, *values: Any) -> list[Any]:
-    """Parameters in the dtype computed in: half-precision inputs may have float32 ones."""
-    return [v if v is None else v.astype(x.dtype, copy=False) for v in values]
-
+from .nn_standardize import (
+    Ints,
+    affine,
+    in_one_go,
+    in_ops,
+    norm_rows_dot,
+    norm_rows_grad,
+    rows_dot,
+    standardize,
+    standardize_rows,
+    standardize_vjp,
+    to_dtype,
+)
 
 # --- layer norm ----------------------------------------------------------------------------------
 
 
 def _layer(x: Any, weight: Any = None, bias: Any = None, *, count: int, eps: float) -> Any:
-    weight, bias = _floats(x, weight, bias)
-    dims = tuple(range(x.ndim - count, x.ndim))
-    return _standardize(x, dims, eps, weight, bias)
+    weight, bias = to_dtype(x, weight, bias)
+    return standardize_rows(x, count, eps, weight, bias)
 
 
 def _layer_type(self: TensorType, *_: Any, count: int, eps: float) -> Any:
@@ -95,17 +39,25 @@ def _layer_type(self: TensorType, *_: Any, count: int, eps: float) -> Any:
 
 def _layer_expand(self: Any, weight: Any, bias: Any, *, count: int, eps: float) -> Any:
     dims = tuple(range(self.ndim - count, self.ndim))
-    value, mean, var = _expanded(self, dims, eps)
+    value, mean, var = in_ops(self, dims, eps)
     shape = tuple(self.shape[self.ndim - count :])
-    return _affine(value, weight, bias, shape), mean, var
+    return affine(value, weight, bias, shape), mean, var
 
 
 def _layer_self(grad_result: Any, grad_mean: Any, grad_var: Any, self: Any, weight: Any, mean: Any,
                 var: Any, count: int, eps: float) -> Any:  # fmt: skip
+    if in_one_go(self) and grad_mean is None and grad_var is None:
+        return norm_rows_grad(grad_result, self, mean, var, weight, count=count, eps=eps)
     dims = tuple(range(self.ndim - count, self.ndim))
     if grad_result is not None and weight is not None:
         grad_result = grad_result * weight
     return standardize_vjp(self, mean, var, dims, eps, grad_result, grad_mean, grad_var)
+
+
+def _layer_weight(grad_result: Any, self: Any, mean: Any, var: Any, count: int, eps: float) -> Any:
+    if in_one_go(self):
+        return norm_rows_dot(grad_result, self, mean, var, count=count, eps=eps)
+    return rows_dot(grad_result, self, mean, var, count=count, eps=eps)
 
 
 def _norm_samples(*shapes: Ints, **attrs: Any) -> Any:
@@ -118,8 +70,7 @@ layer_norm = define(
     samples=_norm_samples((3, 4, 5), (4, 5), (4, 5), count=2, eps=1e-5),
     vjp=dict(
         self=_layer_self,
-        weight=lambda grad_result, self, mean, var, eps: (
-            grad_result * ((self - mean) * (var + eps).rsqrt())),
+        weight=_layer_weight,
         bias=lambda grad_result: grad_result,
     ),
 )  # fmt: skip
@@ -132,12 +83,12 @@ def _channel_shape(ndim: int, size: int) -> Ints:
 
 
 def _group(x: Any, weight: Any = None, bias: Any = None, *, groups: int, eps: float) -> Any:
-    weight, bias = _floats(x, weight, bias)
+    weight, bias = to_dtype(x, weight, bias)
     channels = x.shape[1]
     grouped = x.reshape(x.shape[0], groups, channels // groups, math.prod(x.shape[2:]))
     shape = (1, groups, channels // groups, 1)
     scale, shift = (v if v is None else v.reshape(shape) for v in (weight, bias))
-    result, mean, var = _standardize(grouped, (2, 3), eps, scale, shift)
+    result, mean, var = standardize(grouped, (2, 3), eps, scale, shift)
     return result.reshape(x.shape), mean[:, :, 0, 0], var[:, :, 0, 0]
 
 
@@ -151,10 +102,10 @@ def _grouped(self: Any, groups: int) -> Any:
 
 
 def _group_expand(self: Any, weight: Any, bias: Any, *, groups: int, eps: float) -> Any:
-    value, mean, var = _expanded(_grouped(self, groups), (2,), eps)
+    value, mean, var = in_ops(_grouped(self, groups), (2,), eps)
     shape = _channel_shape(self.ndim, self.shape[1])
     moments = (self.shape[0], groups)
-    result = _affine(value.reshape(tuple(self.shape)), weight, bias, shape)
+    result = affine(value.reshape(tuple(self.shape)), weight, bias, shape)
     return result, mean.view(moments), var.view(moments)
 
 
@@ -168,6 +119,10 @@ def _group_self(grad_result: Any, grad_mean: Any, grad_var: Any, self: Any, weig
         if weight is not None:
             grad_result = grad_result * weight.view(_channel_shape(self.ndim, self.shape[1]))
         grad_result = _grouped(grad_result, groups)
+    if in_one_go(self) and grad_mean is None and grad_var is None:
+        total = norm_rows_grad(grad_result, _grouped(self, groups), _kept(mean), _kept(var), None,
+                               count=1, eps=eps)  # fmt: skip
+        return total.reshape(tuple(self.shape))
     total = standardize_vjp(_grouped(self, groups), _kept(mean), _kept(var), (2,), eps, grad_result,
                             _kept(grad_mean), _kept(grad_var))  # fmt: skip
     return total.reshape(tuple(self.shape))
@@ -199,10 +154,10 @@ def _others(ndim: int) -> Ints:
 
 
 def _batch(x: Any, weight: Any = None, bias: Any = None, *, eps: float) -> Any:
-    weight, bias = _floats(x, weight, bias)
+    weight, bias = to_dtype(x, weight, bias)
     flat = x.reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
     scale, shift = (v if v is None else v.reshape(1, -1, 1) for v in (weight, bias))
-    result, mean, var = _standardize(flat, (0, 2), eps, scale, shift)
+    result, mean, var = standardize(flat, (0, 2), eps, scale, shift)
     return result.reshape(x.shape), mean[0, :, 0], var[0, :, 0]
 
 
@@ -212,9 +167,9 @@ def _batch_type(self: TensorType, *_: Any, eps: float) -> Any:
 
 
 def _batch_expand(self: Any, weight: Any, bias: Any, *, eps: float) -> Any:
-    value, mean, var = _expanded(self, _others(self.ndim), eps)
+    value, mean, var = in_ops(self, _others(self.ndim), eps)
     shape, moments = _channel_shape(self.ndim, self.shape[1]), (self.shape[1],)
-    return _affine(value, weight, bias, shape), mean.view(moments), var.view(moments)
+    return affine(value, weight, bias, shape), mean.view(moments), var.view(moments)
 
 
 def _batch_self(grad_result: Any, grad_mean: Any, grad_var: Any, self: Any, weight: Any, mean: Any,
@@ -243,7 +198,7 @@ batch_norm = define(
 
 
 def _fixed(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *, eps: float) -> Any:
-    mean, var, weight, bias = _floats(x, mean, var, weight, bias)
+    mean, var, weight, bias = to_dtype(x, mean, var, weight, bias)
     factor = 1 / np.sqrt(var + x.dtype.type(eps))
     if weight is not None:
         factor = factor * weight
