@@ -108,6 +108,7 @@ class Op:
     # torch's node name where the input at that position is a Python number
     number_nodes: tuple[str | None, ...] = ()
     random: bool = False
+    data_shape: bool = False  # do output shapes depend on values?
     moves_data: bool = False
     out_argument: bool = False
     domain: tuple[float, float] | None = None

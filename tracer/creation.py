@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.bind import notify
 from ..ir.op import TABLE
 from ..ir.ops.creation import arange_values, shape_of
 from ..ir.types import (
@@ -26,6 +27,7 @@ _SEQUENCES = (list, tuple)
 
 
 def finish(result: Tensor, requires_grad: bool) -> Tensor:
+    notify("made", result)
     return result.requires_grad_() if requires_grad else result
 
 
@@ -69,6 +71,7 @@ def tensor(
 def from_data(data: Any, dtype: DType | None) -> Tensor:
     """A tensor of a number, nested sequences, or an array, always copied."""
     if isinstance(data, np.ndarray | np.generic):
+        notify("from_array")
         source = from_numpy_dtype(data.dtype)
         array = np.array(data, dtype=source.storage, order="C")
         return Tensor._wrap(array if dtype is None else cast_array(array, source, dtype).reshape(
@@ -190,6 +193,7 @@ def from_numpy(array: Any) -> Tensor:
         raise ValueError("given numpy array has byte order different from the native byte order. "
                          "Conversion between byte orders is currently not supported.")  # fmt: skip
     result = Tensor._wrap(array.view(np.ndarray), dtype)
+    notify("from_array")
     from .storage import Storage, owner_of
 
     result._storage = Storage(owner_of(array))

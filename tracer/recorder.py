@@ -99,6 +99,8 @@ class Recorder:
             self.keep_wrapped(inputs, outputs)
         vars_ = tuple(Var(TensorType(t.dtype, t._array.shape)) for t in outputs)
         self.builder.append(op, operands, vars_, attrs)
+        if op.data_shape:
+            self.refuse(f"the shape of {op.name}'s result depends on values")
         needed = any(v in self.needing for v in operands if v is not None)
         for position, (tensor, var) in enumerate(zip(outputs, vars_)):
             self.define(op, inputs, tensor, self.cut_if(tensor, var, needed), attrs, position)
@@ -255,6 +257,19 @@ class Recorder:
         var = self.var_of(source)
         memory = Memory(result._array, var, None)
         self.entries[id(result)] = Entry(result, memory, (), var)
+
+    def made(self, tensor: Tensor) -> None:
+        """A tensor was made from Python data: a constant of the trace, fresh at every call."""
+        if id(tensor) in self.entries:
+            return
+        value = Tensor._wrap(tensor._array.copy(), tensor.dtype)
+        var = self.lift(value).var
+        self.memories[id(tensor.storage_.root)] = memory = Memory(tensor.storage_.root, var, None)
+        self.entries[id(tensor)] = Entry(tensor, memory, (), var)
+
+    def from_array(self) -> None:
+        """A NumPy array became a tensor: its contents may differ at the next call."""
+        self.refuse("a NumPy array is turned into a tensor inside the function")
 
     def written(self, target: Tensor, result: Tensor) -> None:
         """`target`'s memory now holds `result`."""

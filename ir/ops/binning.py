@@ -113,7 +113,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 # --- counting ------------------------------------------------------------------------------------
 
 bincount_op = define(
-    "bincount", "self weights? -> result",
+    "bincount", "self weights? -> result", data_shape=True,
     numpy=lambda x, weights, *, minlength=0: _bincount(x, weights, minlength),
     samples=lambda rng: [((np.array([1, 3, 3]), None), {"minlength": 2}),
                          ((np.array([1, 3, 3]), rng.standard_normal(3)), {})],

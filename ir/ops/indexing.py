@@ -276,10 +276,22 @@ def setitem(input: Any, item: Any, value: Any) -> None:
     if not indices:
         _write_view(input, viewed, value)
         return
+    if is_one_mask(viewed, indices) and not value.ndim:
+        viewed.mask_put_(value.to(viewed.dtype), indices[0])
+        return
     found, spec = expand_masks(viewed, indices)
     shape = index_infer(viewed.type_, *[i.type_ for i in found], spec=spec).shape
     value = _fit_value(value, shape, viewed.dtype)
     viewed.index_put_whole_(value, tuple(found), spec)
+
+
+def is_one_mask(viewed: Any, indices: list[Any]) -> bool:
+    """Is the index a single bool mask over the leading dimensions?"""
+    mask = indices[0]
+    if mask is None or mask.dtype is not bool_ or any(i is not None for i in indices[1:]):
+        return False
+    _check_mask(viewed, mask, 0)
+    return mask.ndim > 0
 
 
 def _write_view(input: Any, viewed: Any, value: Any) -> None:
@@ -338,7 +350,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
 
 # --- nonzero -------------------------------------------------------------------------------------
 
-nonzero_op = define("nonzero", "self -> result",
+nonzero_op = define("nonzero", "self -> result", data_shape=True,
                     numpy=lambda x: np.stack(np.nonzero(x), axis=-1) if x.ndim else
                     np.zeros((int(bool(x)), 0), np.int64))  # fmt: skip
 

@@ -246,7 +246,7 @@ def tile(input: Any, *dims: Any, **named: Any) -> Any:
 
 
 repeat_index = define(
-    "repeat_index", "repeats -> result",
+    "repeat_index", "repeats -> result", data_shape=True,
     numpy=lambda repeats: np.repeat(np.arange(len(repeats)), repeats),
     samples=lambda rng: [((np.array([2, 0, 1]),), {})],
 )  # fmt: skip

@@ -21,7 +21,7 @@ def _check_mask(name: str, mask: Any) -> Any:
 
 
 masked_select_op = define(
-    "masked_select", "self mask -> result", moves_data=True,
+    "masked_select", "self mask -> result", moves_data=True, data_shape=True,
     numpy=lambda x, mask: np.broadcast_to(x, np.broadcast_shapes(x.shape, mask.shape))[
         np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))],
     samples=lambda rng: [((rng.standard_normal((3, 4)), np.arange(12).reshape(3, 4) % 3 == 0), {}),
@@ -98,3 +98,32 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
                            f"{input.dtype.name} and {source.dtype.name}")  # fmt: skip
     return masked_scatter_op(input, mask, source)
+
+
+# --- x[mask] = number ----------------------------------------------------------------------------
+
+
+def _spread_mask(mask: Any, ndim: int) -> Any:
+    """A mask over the leading dimensions, broadcast over the rest."""
+    return mask.reshape(tuple(mask.shape) + (1,) * (ndim - mask.ndim))
+
+
+mask_put_op = define(
+    "mask_put", "self value mask -> result", node="IndexPutBackward0",
+    numpy=lambda x, value, mask: np.where(_spread_mask(mask, x.ndim), value, x),
+    infer=lambda self, value, mask: self,
+    lower=Decompose(lambda self, value, mask: value.where(_spread_mask(mask, self.ndim), self)),
+    samples=lambda rng: [
+        ((rng.standard_normal((2, 3)), rng.standard_normal(()), np.array([True, False])), {}),
+        ((rng.standard_normal(3), rng.standard_normal(()), np.array([True, False, True])), {}),
+    ],
+    vjp=dict(self=lambda grad, mask: grad.masked_fill(_spread_mask(mask, grad.ndim), 0),
+             value=lambda grad, mask: grad.where(
+                 _spread_mask(mask, grad.ndim), grad.new_zeros(())).sum()),
+)  # fmt: skip
+
+
+@public("mask_put", spaces="", inplace=True)
+def mask_put(input: Any, value: Any, mask: Any) -> Any:
+    """`value`, a 0-d tensor, where a mask over the leading dimensions is true."""
+    return mask_put_op(input, value, mask)

@@ -32,7 +32,7 @@ def _unique(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values, inverse.reshape(x.shape), counts
 
 
-unique_all = define("unique", "self -> result inverse counts", numpy=_unique,
+unique_all = define("unique", "self -> result inverse counts", numpy=_unique, data_shape=True,
                     node="Unique2Backward0", vjp=dict(self=_no_rule("_unique2")),
                     samples=_whole_samples)  # fmt: skip
 
@@ -60,7 +60,8 @@ def _runs(lines: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 unique_dim = define("unique_dim", "self -> result inverse counts", numpy=_unique_dim,
-                    vjp=dict(self=_no_rule("unique_dim")), samples=_line_samples)  # fmt: skip
+                    vjp=dict(self=_no_rule("unique_dim")), samples=_line_samples,
+                    data_shape=True)  # fmt: skip
 
 
 def _consecutive(x: np.ndarray, *, dim: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -76,7 +77,7 @@ def _consecutive(x: np.ndarray, *, dim: Any = None) -> tuple[np.ndarray, np.ndar
 
 
 unique_consecutive_op = define(
-    "unique_consecutive", "self -> result inverse counts", numpy=_consecutive,
+    "unique_consecutive", "self -> result inverse counts", numpy=_consecutive, data_shape=True,
     vjp=dict(self=_no_rule("unique_consecutive")),
     samples=lambda rng: [*_whole_samples(rng), *_line_samples(rng)],
 )  # fmt: skip
