@@ -71,7 +71,6 @@ class Recorder:
         self.entries: dict[int, Entry] = {}
         self.memories: dict[int, Memory] = {}
         self.externals: list[Tensor] = []  # aligned with the builder's inputs
-        self.made: dict[int, Tensor] = {}  # tensors made from Python data while recording
         self.needing: set[Var] = set()  # Vars that require grad in eager's eyes
         self.branches: list[Branch] = []
         self.problems: list[str] = []
