@@ -28,7 +28,7 @@ class GraphFunction:
     """Runs a recorded graph on tensors; compiles each needed form once, when first used."""
 
     def __init__(self, graph: Graph, name: str = "", needs: list[int] | None = None):
-        self.trace = graph
+        self.trace = graph.numbered()
         self.name = name or graph.name
         self.result_count = sum(o.kind == RESULT for o in graph.outputs)
         self.passes: dict[str, list[Step]] = {}

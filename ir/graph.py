@@ -47,6 +47,9 @@ class Place:
 
     file: str
     line: int
+    # the node's number in the graph as it was recorded: passes hand places on, so this says what
+    # became of it; not part of the text form
+    node: int = field(default=-1, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -142,6 +145,14 @@ class Graph:
 
     def replace(self, **changes: Any) -> Graph:
         return replace(self, **changes)
+
+    def numbered(self) -> Graph:
+        """The graph with each node's number in its place, so that it is known after passes."""
+        nodes = tuple(
+            n if n.place is None else replace(n, place=replace(n.place, node=k))
+            for k, n in enumerate(self.nodes)
+        )
+        return self.replace(nodes=nodes)
 
     def uses(self) -> dict[Var, int]:
         """How often each Var is read, outputs included."""

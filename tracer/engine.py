@@ -120,9 +120,12 @@ class Run:
         plain = needed is None and not ANOMALY
         freed = None if self.retain_graph else self.freed
         create_graph, nodes = self.create_graph, ready.nodes
+        watch = getattr(state.top, "pulling", None)  # a recorder notes whose derivative runs
         node: Any = ready.pop() if nodes else None
         while node is not None:
             slots = buffers.pop(node, None) or [None]
+            if watch is not None:
+                watch(node)
             if node.__class__ is AccumulateGrad:
                 if plain and node.extra is None and node.variable._leaf.hooks is None:
                     accumulate(node.variable, slots, create_graph)
@@ -155,6 +158,8 @@ class Run:
                 self.distribute(node.edges, results, buffers)
             results = None
             node = follow if follow is not None else ready.pop() if nodes else None
+        if watch is not None:
+            watch(None)
 
     def distribute(self, edges: Any, results: list[Any], buffers: dict[Node, list[Any]]) -> None:
         """Hands the node's results to the nodes behind it."""

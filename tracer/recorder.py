@@ -19,7 +19,7 @@ import numpy as np
 
 from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol
-from ..ir.graph import CAPTURED, SCALAR, Graph, Output, Place, Var
+from ..ir.graph import CAPTURED, SCALAR, Graph, Origin, Output, Place, Var
 from ..ir.op import TABLE, Op
 from ..ir.types import FLOAT, TensorType, result_type
 from . import eager
@@ -86,6 +86,7 @@ class Recorder:
         self.grad_guards: list[tuple[Any, bool]] = []
         self.guarded: dict[int, Tensor] = {}
         self.custom_count = 0
+        self.numbers: dict[int, int] = {}  # id of an eager graph's node -> the op it belongs to
 
     # --- the interpreter ---
 
@@ -98,6 +99,8 @@ class Recorder:
             self.keep_wrapped(inputs, outputs)
         vars_ = tuple(Var(TensorType(t.dtype, t._array.shape)) for t in outputs)
         self.builder.append(op, operands, vars_, attrs)
+        for tensor in outputs:
+            self.numbers[id(tensor._node)] = len(self.builder.nodes) - 1
         if op.data_shape:
             self.refuse(f"the shape of {op.name}'s result depends on values")
         needed = any(v in self.needing for v in operands if v is not None)
@@ -331,6 +334,12 @@ class Recorder:
         """Backward went through these tensors and freed their graph."""
         if not retained:
             self.backward_roots.update(self.var_of(t) for t in roots if isinstance(t, Tensor))
+
+    def pulling(self, node: Any) -> None:
+        """Backward comes to a node: what runs now belongs to the derivative of its op."""
+        number = self.numbers.get(id(node)) if node is not None else None
+        ops = self.builder.nodes
+        self.builder.origin = None if number is None else Origin(ops[number].op.name, number)
 
     def hooked(self, tensor: Tensor) -> None:
         """A hook was put on a value the body computed: it must run at every backward."""

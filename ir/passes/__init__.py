@@ -28,19 +28,25 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 
 @dataclass(frozen=True)
 class Step:
-    """A pass that changed the graph, for the `passes` dump."""
+    """A pass that changed the graph, or failed on it, for the `passes` dump."""
 
     name: str
     graph: Graph
+    error: str = ""
 
 
 def optimise(graph: Graph, history: list[Step] | None = None) -> Graph:
     """Runs all passes; appends those that changed the graph to `history`."""
     checking = os.environ.get("WENGERT_CHECK") == "1"
     for name, function in PASSES:
-        result = function(graph)
-        if checking and result is not graph:
-            check(name, graph, result)
+        try:
+            result = function(graph)
+            if checking and result is not graph:
+                check(name, graph, result)
+        except Exception as error:
+            if history is not None:
+                history.append(Step(name, graph, f"{type(error).__name__}: {error}"))
+            raise
         if history is not None and result is not graph:
             history.append(Step(name, result))
         graph = result
