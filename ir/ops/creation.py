@@ -80,6 +80,7 @@ zero = define(
     "zero", "self -> result", moves_data=True, kind="creation",
     numpy=lambda x: np.zeros(x.shape, x.dtype), infer=lambda self: self,
     lower=Decompose(lambda self: full(size=tuple(self.shape), fill_value=0, dtype=self.dtype)),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {})],
     vjp=dict(self=lambda grad: grad.new_zeros(grad.shape)),
 )  # fmt: skip
 

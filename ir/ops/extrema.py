@@ -110,11 +110,18 @@ def value_at_index_vjp(
     return grad.new_zeros(self_type.shape).scatter(dim, indices, grad)
 
 
+def _line_samples(rng: np.random.Generator) -> list[Any]:
+    return [((rng.standard_normal((3, 4)),), {"dim": d, "keepdim": k})
+            for d in (0, 1) for k in (False, True)]  # fmt: skip
+
+
 max_dim = define("max_dim", "self -> values indices", numpy=_with_index("max", np.argmax),
                  infer=_with_index_infer, lower=Template("arg_reduce"), node="MaxBackward0",
+                 samples=_line_samples,
                  vjp=dict(self=value_at_index_vjp))  # fmt: skip
 min_dim = define("min_dim", "self -> values indices", numpy=_with_index("min", np.argmin),
                  infer=_with_index_infer, lower=Template("arg_reduce"), node="MinBackward0",
+                 samples=_line_samples,
                  vjp=dict(self=value_at_index_vjp))  # fmt: skip
 
 
@@ -165,8 +172,10 @@ def _arg_infer(self: TensorType, *, dim: Any, keepdim: bool = False) -> TensorTy
 
 
 argmax_op = define("argmax", "self -> result", numpy=_arg(np.argmax), infer=_arg_infer,
+                   samples=_line_samples,
                    lower=Template("arg_reduce"))  # fmt: skip
 argmin_op = define("argmin", "self -> result", numpy=_arg(np.argmin), infer=_arg_infer,
+                   samples=_line_samples,
                    lower=Template("arg_reduce"))  # fmt: skip
 
 

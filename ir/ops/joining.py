@@ -40,6 +40,7 @@ def _cat_rule(grad: Any, tensors_type: Any, i: int, dim: int) -> Any:
 cat = define(
     "cat", "*tensors -> result", moves_data=True, infer=_cat_infer, lower=Template("concat"),
     numpy=lambda *tensors, dim: np.concatenate(tensors, axis=dim),
+    samples=lambda rng: [((rng.standard_normal((3, 2)), rng.standard_normal((3, 1))), {"dim": 1})],
     vjp=dict(tensors=_cat_rule),
 )  # fmt: skip
 stack = define(
@@ -49,6 +50,8 @@ stack = define(
         tensors[0].dtype, (*tensors[0].shape[:dim], len(tensors), *tensors[0].shape[dim:])),
     lower=Decompose(lambda *tensors, dim: cat(*[unsqueeze_op(t, dim=dim) for t in tensors],
                                               dim=dim)),
+    samples=lambda rng: [((rng.standard_normal(3), rng.standard_normal(3)),
+        {"dim": d}) for d in (0, 1)],
     vjp=dict(tensors=lambda grad, i, dim: select_op(grad, dim=dim, index=i)),
 )  # fmt: skip
 
@@ -108,6 +111,7 @@ Value.cat_with = _cat_with  # type: ignore[attr-defined]
 flip_op = define(
     "flip", "self -> result", moves_data=True, infer=lambda self, *, dims: self,
     numpy=lambda x, *, dims: np.flip(x, dims).copy(), lower=Template("flip"),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dims": d}) for d in ((0,), (0, 1))],
     vjp=dict(self=lambda grad, dims: flip_op(grad, dims=dims)),
 )  # fmt: skip
 
@@ -125,6 +129,8 @@ def flip(input: Any, *dims: Any, **named: Any) -> Any:
 roll_op = define(
     "roll", "self -> result", moves_data=True, infer=lambda self, **_: self,
     numpy=lambda x, *, shifts, dims: np.roll(x, shifts, dims) if dims else np.roll(x, shifts[0]),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),),
+        {"shifts": (1,), "dims": d}) for d in ((), (1,))],
     vjp=dict(self=lambda grad, shifts, dims: roll_op(
         grad, shifts=tuple(-n for n in shifts), dims=dims)),
 )  # fmt: skip
@@ -168,7 +174,9 @@ repeat_op = define(
     "repeat", "self -> result", moves_data=True, numpy=lambda x, *, repeats: np.tile(x, repeats),
     infer=lambda self, *, repeats: TensorType(self.dtype, tuple(
         r * n for r, n in zip(repeats, (1,) * (len(repeats) - self.ndim) + self.shape))),
-    lower=Decompose(_repeat_expand), vjp=dict(self=_repeat_rule),
+    lower=Decompose(_repeat_expand),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {"repeats": (2, 1, 3)})],
+    vjp=dict(self=_repeat_rule),
 )  # fmt: skip
 
 

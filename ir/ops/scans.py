@@ -29,7 +29,9 @@ def reverse_cumsum(grad: Any, dim: int) -> Any:
 
 cumsum_op = define(
     "cumsum", "self -> result", numpy=_cumsum, infer=lambda self, *, dim: self,
-    lower=Template("scan"), vjp=dict(self=lambda grad, dim: reverse_cumsum(grad, dim)),
+    lower=Template("scan"),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": d}) for d in (0, 1)],
+    vjp=dict(self=lambda grad, dim: reverse_cumsum(grad, dim)),
 )  # fmt: skip
 
 
@@ -72,6 +74,8 @@ def _cumprod_slow(grad: Any, self: Any, dim: int) -> Any:
 cumprod_op = define(
     "cumprod", "self -> result", infer=lambda self, *, dim: self, lower=Template("scan"),
     numpy=lambda x, *, dim: np.cumprod(x, axis=dim, dtype=x.dtype) if x.ndim else x.copy(),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),),
+        {"dim": 0}), ((np.array([1.5, 0.0, 2.0, 0.0, 3.0]),), {"dim": 0})],
     vjp=dict(self=_cumprod_vjp),
 )  # fmt: skip
 

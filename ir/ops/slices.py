@@ -28,6 +28,7 @@ select_op = view(
     infer=lambda self, *, dim, index: TensorType(
         self.dtype, self.shape[:dim] + self.shape[dim + 1 :]),
     put=lambda base, patch, *, dim, index: select_scatter(base, patch, dim=dim, index=index),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": 1, "index": 2})],
     vjp=dict(self=lambda grad, self_type, dim, index: select_scatter(
         zeros(self_type), grad, dim=dim, index=index)),
 )  # fmt: skip
@@ -37,6 +38,8 @@ select_scatter = define(
     infer=lambda self, src, *, dim, index: self,
     lower=Decompose(lambda self, src, *, dim, index: slice_scatter(
         self, unsqueeze_op(src, dim=dim), dim=dim, start=index, stop=index + 1, step=1)),
+    samples=lambda rng: [((rng.standard_normal((3, 4)), rng.standard_normal(3)),
+        {"dim": 1, "index": 2})],
     vjp=dict(self=lambda grad, src_type, dim, index: select_scatter(
                  grad, zeros(src_type), dim=dim, index=index),
              src=lambda grad, dim, index: select_op(grad, dim=dim, index=index)),
@@ -57,6 +60,8 @@ slice_op = view(
     numpy=lambda x, *, dim, start, stop, step=1: x[at(dim, slice(start, stop, step))],
     put=lambda base, patch, *, dim, start, stop, step=1: slice_scatter(
         base, patch, dim=dim, start=start, stop=stop, step=step),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),),
+        {"dim": 1, "start": 1, "stop": 4, "step": 2})],
     vjp=dict(self=lambda grad, self_type, dim, start, stop, step: slice_scatter(
         zeros(self_type), grad, dim=dim, start=start, stop=stop, step=step)),
 )  # fmt: skip
@@ -65,6 +70,8 @@ slice_scatter = define(
     numpy=lambda x, src, *, dim, start, stop, step=1: _scatter_into(
         x, src, at(dim, slice(start, stop, step))),
     infer=lambda self, src, **_: self,
+    samples=lambda rng: [((rng.standard_normal((3, 4)), rng.standard_normal((3, 2))),
+        {"dim": 1, "start": 1, "stop": 4, "step": 2})],
     vjp=dict(self=lambda grad, src_type, dim, start, stop, step: slice_scatter(
                  grad, zeros(src_type), dim=dim, start=start, stop=stop, step=step),
              src=lambda grad, dim, start, stop, step: slice_op(
@@ -142,12 +149,16 @@ diagonal_op = view(
     infer=infer_like(lambda x, offset, dim1, dim2: np.diagonal(x, offset, dim1, dim2)),
     put=lambda base, patch, *, offset, dim1, dim2: diagonal_scatter(
         base, patch, offset=offset, dim1=dim1, dim2=dim2),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),),
+        {"offset": k, "dim1": 0, "dim2": 1}) for k in (-1, 0, 1)],
     vjp=dict(self=lambda grad, self_type, offset, dim1, dim2: diagonal_scatter(
         zeros(self_type), grad, offset=offset, dim1=dim1, dim2=dim2)),
 )  # fmt: skip
 diagonal_scatter = define(
     "diagonal_scatter", "self src -> result", moves_data=True, numpy=_diagonal_scatter,
     infer=lambda self, src, **_: self,
+    samples=lambda rng: [((rng.standard_normal((3, 4)), rng.standard_normal(3)),
+        {"offset": 1, "dim1": 0, "dim2": 1})],
     vjp=dict(self=lambda grad, src_type, offset, dim1, dim2: diagonal_scatter(
                  grad, zeros(src_type), offset=offset, dim1=dim1, dim2=dim2),
              src=lambda grad, offset, dim1, dim2: diagonal_op(

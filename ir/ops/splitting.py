@@ -33,6 +33,7 @@ def define_unbind() -> Any:
             base, patch, dim=dim, index=position),
         lower=Decompose(lambda self, *, dim: tuple(
             select_op(self, dim=dim, index=k) for k in range(self.shape[dim]))),
+        samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": d}) for d in (0, 1)],
         vjp=dict(self=lambda grads, results_type, dim: _stack_grads(grads, results_type, dim)),
     )  # fmt: skip
 

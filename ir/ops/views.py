@@ -86,12 +86,14 @@ def _reshape_infer(self: TensorType, *, size: tuple[int, ...]) -> TensorType:
 view_op = view(
     "view", "self -> result", numpy=_view, infer=_reshape_infer,
     put=lambda base, patch, *, size: patch.reshape(base.shape),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {"size": (2, 6)})],
     vjp=dict(self=lambda grad, self_type: grad.reshape(self_type.shape)),
 )  # fmt: skip
 reshape_copy = define(
     "reshape_copy", "self -> result", infer=_reshape_infer, node="UnsafeViewBackward0",
     numpy=lambda x, *, size: np.array(x, order="C").reshape(size), moves_data=True, kind="view",
     lower=Decompose(lambda self, *, size: view_op(self, size=size)),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {"size": (2, 6)})],
     vjp=dict(self=lambda grad, self_type: grad.reshape(self_type.shape)),
 )  # fmt: skip
 
@@ -184,6 +186,7 @@ permute_op = view(
     "permute", "self -> result", numpy=lambda x, *, dims: x.transpose(dims),
     infer=lambda self, *, dims: TensorType(self.dtype, tuple(self.shape[d] for d in dims)),
     put=lambda base, patch, *, dims: permute_op(patch, dims=inverse(dims)),
+    samples=lambda rng: [((rng.standard_normal((2, 3, 4)),), {"dims": (2, 0, 1)})],
     vjp=dict(self=lambda grad, dims: permute_op(grad, dims=inverse(dims))),
 )  # fmt: skip
 transpose_op = view(
@@ -194,6 +197,7 @@ transpose_op = view(
     put=lambda base, patch, *, dim0, dim1: transpose_op(patch, dim0=dim0, dim1=dim1),
     lower=Decompose(lambda self, *, dim0, dim1: permute_op(self, dims=swapped(
         self.ndim, dim0, dim1))),
+    samples=lambda rng: [((rng.standard_normal((2, 3, 4)),), {"dim0": 0, "dim1": 2})],
     vjp=dict(self=lambda grad, dim0, dim1: transpose_op(grad, dim0=dim0, dim1=dim1)),
 )  # fmt: skip
 t_op = view(
@@ -201,6 +205,7 @@ t_op = view(
     infer=lambda self: TensorType(self.dtype, self.shape[::-1]),
     put=lambda base, patch: t_op(patch),
     lower=Decompose(lambda self: permute_op(self, dims=tuple(range(self.ndim))[::-1])),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {}), ((rng.standard_normal(3),), {})],
     vjp=dict(self=lambda grad: t_op(grad)),
 )  # fmt: skip
 
@@ -270,6 +275,7 @@ unsqueeze_op = view(
     put=lambda base, patch, *, dim: squeeze_op(patch, dim=(dim,)),
     lower=Decompose(lambda self, *, dim: view_op(
         self, size=(*self.shape[:dim], 1, *self.shape[dim:]))),
+    samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": d}) for d in range(3)],
     vjp=dict(self=lambda grad, dim: squeeze_op(grad, dim=(dim,))),
 )  # fmt: skip
 
@@ -287,6 +293,8 @@ squeeze_op = view(
     put=lambda base, patch, *, dim, form=1: view_op(patch, size=tuple(base.shape)),
     lower=Decompose(lambda self, *, dim, form=1: view_op(
         self, size=_squeezed(tuple(self.shape), dim))),
+    samples=lambda rng: [((rng.standard_normal((1, 3, 1)),),
+        {"dim": d}) for d in ((0,), (0, 1, 2))],
     vjp=dict(self=lambda grad, self_type: grad.reshape(self_type.shape)),
 )  # fmt: skip
 
@@ -322,6 +330,7 @@ expand_op = view(
     "expand", "self -> result", numpy=_expand,
     infer=lambda self, *, size: TensorType(self.dtype, size),
     put=lambda base, patch, *, size: patch.reshape(base.shape),  # only where nothing is repeated
+    samples=lambda rng: [((rng.standard_normal((3, 1)),), {"size": (2, 3, 4)})],
     vjp=dict(self=lambda grad: grad),  # fit() sums what was repeated
 )  # fmt: skip
 

@@ -10,17 +10,9 @@ from wengert.ir.types import TensorType, from_numpy_dtype
 from wengert.ir.value import FUNCTIONS
 
 # Differentiable ops that give no samples yet; the list may only shrink. `call` holds a graph.
-UNSAMPLED = {
-    "alias", "call", "cat", "ctc_loss", "cumprod", "cumsum", "diagonal",
-    "diagonal_scatter", "expand", "fill", "flip",
-    "max_dim", "min_dim", "permute", "repeat", "reshape_copy", "roll", "select",
-    "select_scatter", "slice", "slice_scatter", "squeeze", "stack", "t",
-    "transpose", "unbind", "unsqueeze", "view", "zero",
-}  # fmt: skip
+UNSAMPLED = {"alias", "call", "ctc_loss"}  # fmt: skip
 # Samples or rules to be mended; the list may only shrink.
-UNSOUND = {
-    "index_put",  # a sample repeats an index without accumulate
-}  # fmt: skip
+UNSOUND: set[str] = set()
 UNSOUND_SECOND_ORDER = set()
 
 STEP = 1e-6
