@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import cat
+from .. import cat, view_as_real
 from ..tracer.modes import enable_grad, no_grad
 from ..tracer.tensor import Tensor
 from .checks import require_non_negative
@@ -39,13 +39,13 @@ class LBFGS(Optimizer):
         for parameter in self._params:
             grad = parameter.grad
             part = parameter.new_zeros(parameter.numel()) if grad is None else grad.reshape(-1)
-            parts.append(part.view_as_real().reshape(-1) if part.is_complex() else part)
+            parts.append(view_as_real(part).reshape(-1) if part.is_complex() else part)
         return cat(parts, 0)
 
     def _add_grad(self, step_size: float, update: Tensor) -> None:
         start = 0
         for parameter in self._params:
-            target = parameter.view_as_real() if parameter.is_complex() else parameter
+            target = view_as_real(parameter) if parameter.is_complex() else parameter
             count = target.numel()
             target.add_(update[start : start + count].view_as(target), alpha=step_size)
             start += count

@@ -10,6 +10,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
+from .. import view_as_complex, view_as_real
 from ..ir.bind import notify, state
 from ..ir.types import default_dtype, float32, float64
 from ..nn.modules._names import typename
@@ -144,7 +145,7 @@ class Optimizer:
             return
         parts = {"": parameter, " ": grad, **values}
         if parameter.is_complex():
-            parts = {k: v.view_as_real() if v.is_complex() else v for k, v in parts.items()}
+            parts = {k: view_as_real(v) if v.is_complex() else v for k, v in parts.items()}
         wrapped = {k: TensorBuffer(v) for k, v in parts.items()}
         target, slope = wrapped.pop(""), wrapped.pop(" ")
         self._update(settings, target, slope.neg() if maximize else slope, wrapped)
@@ -158,7 +159,7 @@ class Optimizer:
                     kept[name] = Tensor._wrap(buffer.array, parameter.dtype)
                 else:
                     made = buffer.tensor.detach()
-                    kept[name] = made.view_as_complex() if parameter.is_complex() else made
+                    kept[name] = view_as_complex(made) if parameter.is_complex() else made
                 notify("python_state", self, _STATE_MADE)
 
     def _kept(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
