@@ -6,7 +6,6 @@ Clusters are lowered last to first, because what a cluster must store is what la
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..ir.graph import WRITE, Graph, Node, Var
 from ..ir.program import (
@@ -24,7 +23,6 @@ from ..ir.program import (
     Strided,
     Word,
 )
-from ..ir.types import TensorType
 from . import (
     expand_windows,  # noqa: F401  enters its rules
 )
@@ -33,11 +31,14 @@ from . import (
 )
 from .affine import natural, strides_of
 from .classify import HOST, JOIN, MAP, TEMPLATE, UPDATE
-from .emit import STATUS_WORD, Argument, Emitted, emit
+from .cluster import Cluster
+from .emit import emit
 from .kernel import LOAD, MODIFY, STORE, Kernel, Lowering, describe
+from .lines import STATUS_WORD
 from .nest import Nest, arrange
 from .pieces import in_pieces
-from .schedule import Cluster, Scheduler
+from .schedule import Scheduler
+from .skeleton import Argument, Emitted
 from .target import DEFAULT, Target
 from .templates_table import BUILDERS, Operand
 
@@ -59,6 +60,7 @@ class Assembler:
     place: dict[Var, int] = field(default_factory=dict)
     kernels: dict[Cluster, Kernel] = field(default_factory=dict)
     tails: dict[Cluster, tails.Tail] = field(default_factory=dict)
+    last_read: dict[Var, int] = field(default_factory=dict)
     checks: bool = False
 
     def run(self) -> Program:
@@ -103,6 +105,7 @@ class Assembler:
                 if cluster.kind == UPDATE:
                     self.kernels[cluster] = Lowering(self.plan, cluster, needed).run_update()
         self.tails = tails.find(self.plan, self.kernels, kept)
+        self.note_reads()
 
     # -- buffers ---------------------------------------------------------------------------
 
@@ -148,11 +151,10 @@ class Assembler:
             factors = {self.plan.base(v)[0] for v in tail.product.present()}
             if not tail.once or target in factors:
                 return False  # partial sums are kept there, or it is still read
-        for cluster in self.plan.clusters[home.position + 1 :]:
-            if self.reads(cluster, target):
-                return False
+        if self.last_read.get(target, -1) > home.position:
+            return False
         if home.kind != MAP:
-            return not self.reads(home, target)
+            return self.last_read.get(target, -1) < home.position
         kernel = self.kernels[home]
         stores = {i.access for i in kernel.instrs if i.kind == STORE and i.access.var is var}  # type: ignore[union-attr]
         (store,) = stores
@@ -164,17 +166,14 @@ class Assembler:
         last = kernel.passes[-1] + kernel.between[-1]
         return any(kernel.instrs[i].access == store for i in last)
 
-    def reads(self, cluster: Cluster, var: Var) -> bool:
-        """Does the cluster's step read `var`? A tail's step reads what its product does."""
-        if cluster in self.tails:
-            product = self.tails[cluster].product
-            if any(self.plan.base(v)[0] is var for v in product.present()):
-                return True
-        if cluster.kind in (HOST, TEMPLATE):
-            return any(self.plan.base(v)[0] is var for v in cluster.members[0].present())
-        kernel = self.kernels.get(cluster)
-        return kernel is not None and any(
-            i.kind == LOAD and i.access.var is var for i in kernel.instrs)  # type: ignore  # fmt: skip
+    def note_reads(self) -> None:
+        """When each value is read last; a tail's step reads what its product does."""
+        for cluster in self.plan.clusters:
+            read = tails.loaded(self.plan, self.kernels, cluster)
+            if cluster in self.tails:
+                product = self.tails[cluster].product
+                read |= {self.plan.base(v)[0] for v in product.present()}
+            self.last_read.update(dict.fromkeys(read, cluster.position))
 
     def write_back(self, result: Result) -> Result:
         """Copies a result to the input it belongs to, where it was not computed in place."""
@@ -266,6 +265,3 @@ def strided(o: Operand) -> Strided:
 def assemble(graph: Graph, target: Target = DEFAULT) -> Program:
     """The Program of an optimised graph."""
     return Assembler(graph, target).run()
-
-
-__all__ = ["Any", "TensorType", "assemble"]

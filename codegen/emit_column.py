@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .emit import Emission, Loop, Part
+from .emit import Emission
 from .kernel import FOLD, STORE
 from .nest import COLUMNS
 from .render import environment
 from .scalar import REGISTER, Scalar
+from .skeleton import Loop, Part
 
 ROWS = 256  # rows added up before the partial sums are
 

@@ -16,7 +16,8 @@ from ..ir.graph import Node, Var
 from . import indirect
 from .affine import Expr, Split, Unfoldable, natural
 from .classify import FREE, GATHER, MAP, REDUCE, cost
-from .schedule import Cluster, Scheduler
+from .cluster import Cluster
+from .schedule import Scheduler
 
 LOAD, APPLY, COORDINATE, CONSTANT, FOLD = "load", "apply", "coordinate", "constant", "fold"
 STORE, CHECK, MODIFY, PIECE = "store", "check", "modify", "piece"
@@ -227,7 +228,7 @@ class Lowering:
     def must_load(self, var: Var, e: Expr) -> bool:
         """Is a value from outside loaded? Else it is cheap enough to compute again."""
         home = self.plan.home[var]
-        if home.position >= self.cluster.position:
+        if not self.plan.precedes(var, self.cluster):
             return False
         if var in self.needed or home.kind != MAP:
             return True
@@ -246,10 +247,9 @@ class Lowering:
         if node is None or var in self.needed or (var, e) in self.known:
             small = var.type.numel * 16 <= self.kernel.points
             return 0, set() if small or (var, e) in self.known else {var}
-        home = self.plan.home[var]
         if self.plan.kinds[node] not in (MAP, GATHER) or not depth or cost(node) > 2:
             # a leaf that must be stored in place of `var`
-            return (0, {var}) if home.position < self.cluster.position and depth < 3 else None
+            return (0, {var}) if self.plan.precedes(var, self.cluster) and depth < 3 else None
         total, loads = cost(node), set()
         for operand, at in self.plan.reads(node, e, self.kernel.sizes):
             part = self.price(operand, at, depth - 1)

@@ -13,10 +13,11 @@ from typing import Any
 
 from ..ir.graph import Node, Var
 from .classify import TEMPLATE
+from .cluster import Cluster
 from .epilogue import Epilogue, Site
 from .kernel import APPLY, CONSTANT, LOAD, STORE, Access, Kernel
 from .reader import evaluate
-from .schedule import Cluster, Scheduler
+from .schedule import Scheduler
 
 ONE_BLOCK = 256  # terms that a packed product sums up in one go: gemm_core's block_k
 

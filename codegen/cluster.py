@@ -1,0 +1,143 @@
+"""Clusters: nodes that share loops, and the order among them.
+
+A cluster has one iteration space, `sizes`; the loops in `inner` are those its reductions run over.
+Its members are values of the whole space, or of the outer loops only (reduction results and what
+is made of them). `maps` gives each member's position for a point of the space; `stage` counts the
+reductions a member waits for: members of the whole space with stage 1 and more need another pass
+over the data, which is worth it only while a row stays in cache.
+
+Who comes after whom is kept as bit sets: `mask` is the cluster's own bit (or bits, after a merge),
+`above` those of all clusters it depends on, directly or not.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..ir.graph import Node, Var
+from .affine import Expr
+from .affine import split as split_expr
+
+MAX_ROW = 1 << 16  # elements of a row that is read in several passes
+ALONE = 1 << 15  # elements that one thread may as well do alone
+
+
+@dataclass(eq=False)
+class Cluster:
+    """One kernel to be; an opaque one is a single template or host call."""
+
+    serial: int
+    kind: str
+    sizes: list[int] = field(default_factory=list)
+    inner: frozenset[int] | None = None
+    members: list[Node] = field(default_factory=list)
+    maps: dict[Var, Expr] = field(default_factory=dict)
+    spaces: dict[Node, Expr] = field(default_factory=dict)  # of a reduction's operand
+    stage: dict[Var, int] = field(default_factory=dict)
+    weight: int = 0
+    free: int = 0  # of an update: leading loops whose turns never meet
+    deps: set[Cluster] = field(default_factory=set)
+    mask: int = 0
+    above: int = 0
+    position: int = -1  # in the final order
+    alive: bool = True
+
+    def __post_init__(self) -> None:
+        self.mask = self.mask or 1 << self.serial
+
+    @property
+    def outer(self) -> list[int]:
+        return [d for d in range(len(self.sizes)) if d not in (self.inner or ())]
+
+    @property
+    def points(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def rows(self) -> int:
+        return math.prod(self.sizes[d] for d in self.outer)
+
+    def split(self, dim: int, inner: int) -> None:
+        """Makes two loops of one."""
+        self.sizes[dim : dim + 1] = [self.sizes[dim] // inner, inner]
+        self.maps = {v: split_expr(e, dim, inner) for v, e in self.maps.items()}
+        self.spaces = {n: split_expr(e, dim, inner) for n, e in self.spaces.items()}
+        self.free += dim < self.free
+        if self.inner is not None:
+            moved = {d + (d > dim) for d in self.inner}
+            self.inner = frozenset(moved | ({dim + 1} if dim in self.inner else set()))
+
+    def several_passes(self) -> bool:
+        """Is it fine to read a row again?"""
+        row = self.points // max(1, self.rows)
+        return row <= MAX_ROW and (self.rows >= 8 or self.points <= ALONE)
+
+    def follows(self, other: Cluster) -> bool:
+        """Does it depend on the other, directly or not?"""
+        return bool(self.above & other.mask)
+
+
+class Order:
+    """All clusters, and what depends on what."""
+
+    def __init__(self) -> None:
+        self.clusters: list[Cluster] = []
+        self.count = 0
+
+    def new(self, kind: str, sizes: Iterable[int] = (), free: int = 0) -> Cluster:
+        """A cluster that is not in the order yet."""
+        self.count += 1
+        return Cluster(self.count - 1, kind, list(sizes), free=free)
+
+    def add(self, cluster: Cluster) -> Cluster:
+        self.clusters.append(cluster)
+        return cluster
+
+    def depend(self, cluster: Cluster, other: Cluster) -> None:
+        """`cluster` comes after `other`, and so does all that comes after `cluster`."""
+        if other is cluster or other in cluster.deps:
+            return
+        cluster.deps.add(other)
+        self.put_above(cluster, other.above | other.mask)
+
+    def put_above(self, cluster: Cluster, above: int) -> None:
+        if above & ~cluster.above:
+            cluster.above |= above
+            for c in self.clusters:
+                if c.above & cluster.mask:
+                    c.above |= cluster.above
+
+    def replace(self, a: Cluster, b: Cluster, merged: Cluster) -> None:
+        """`merged` stands for a and b from now on."""
+        self.clusters = [merged if c is a else c for c in self.clusters if c is not b]
+        a.alive = b.alive = False
+        for c in self.clusters:
+            if a in c.deps or b in c.deps:
+                c.deps -= {a, b}
+                c.deps.add(merged)
+            if c.above & merged.mask:
+                c.above |= merged.above | merged.mask
+
+    def sort(self) -> list[Cluster]:
+        """The clusters, each after those it depends on, else as they were made."""
+        waiting = {c: len(c.deps) for c in self.clusters}
+        readers: dict[Cluster, list[Cluster]] = {}
+        for c in self.clusters:
+            for d in c.deps:
+                readers.setdefault(d, []).append(c)
+        ready = [(c.serial, c) for c, n in waiting.items() if not n]
+        heapq.heapify(ready)
+        result: list[Cluster] = []
+        while ready:
+            _, c = heapq.heappop(ready)
+            c.position = len(result)
+            result.append(c)
+            for reader in readers.get(c, ()):
+                waiting[reader] -= 1
+                if not waiting[reader]:
+                    heapq.heappush(ready, (reader.serial, reader))
+        assert len(result) == len(self.clusters), "clusters depend on each other in a circle"
+        return result
