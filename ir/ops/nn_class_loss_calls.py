@@ -15,6 +15,7 @@ from .nn_class_losses import (
     nll_loss2d,
 )
 from .nn_common import floats_only, reduce_loss, reduction_name
+from .products import linear
 from .softmax import log_softmax_op
 
 # --- nll_loss ------------------------------------------------------------------------------------
@@ -166,6 +167,21 @@ def cross_entropy(
         raise ValueError("Expected 1 or more dimensions (got 0)")
     logits = log_softmax_op(input, dim=class_dim(input.ndim))
     return _nll(logits, target, weight, reduction, ignore_index)
+
+
+@public("linear_cross_entropy", spaces="nn.functional", method=False)
+def linear_cross_entropy(
+    input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None,
+    reduction: str = "mean", ignore_index: Any = None, label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Any:  # fmt: skip
+    """linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None,
+    reduction='mean', ignore_index=None, label_smoothing=0.0, options=None): cross_entropy of
+    linear(input); `options` of torch's chunked form change nothing here."""
+    logits = linear(input, linear_weight, linear_bias)
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction,
+                         label_smoothing=label_smoothing)  # fmt: skip
 
 
 # --- margins -------------------------------------------------------------------------------------

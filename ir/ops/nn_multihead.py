@@ -193,11 +193,7 @@ def multi_head_attention_forward(
     output and, if wanted, the attention weights."""
     batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        same = key is value, query is key
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
-        value = key if same[0] else value
-        key = query if same[1] else key
-        value = query if same[0] and same[1] else value
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     rows, batch, size = query.shape
     padding, mask, is_causal = _masks(query, key_padding_mask, attn_mask, need_weights, is_causal)
