@@ -126,11 +126,22 @@ def _inplace_twin(function: Function) -> Callable[..., Any]:
 
 def namespace(space: str) -> dict[str, Callable[..., Any]]:
     """All functions published in a namespace, ready to be put into a module."""
-    found = {f.name: _with_out(f.call) for f in FUNCTIONS.values() if space in f.spaces}
+    found = {f.name: _named(_with_out(f.call), f, space)
+             for f in FUNCTIONS.values() if space in f.spaces}  # fmt: skip
     if space == "torch":
         found.update({f.name + "_": getattr(Value, f.name + "_")
                       for f in FUNCTIONS.values() if f.inplace and space in f.spaces})  # fmt: skip
     return found
+
+
+def _named(call: Callable[..., Any], function: Function, space: str) -> Callable[..., Any]:
+    """`call` under its public name, which is where pickles look for it."""
+    if call is not function.call:
+        call.__name__ = call.__qualname__ = function.name
+    if call.__name__ == function.name:
+        root = __name__.partition(".")[0]
+        call.__module__ = root if space == "torch" else f"{root}.{space}"
+    return call
 
 
 def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
