@@ -10,7 +10,7 @@ from ..op import Decompose, define
 from ..types import TensorType
 from .creation import iota
 from .gathering import gather_op, scatter_op
-from .nn_common import formally, reduce_loss, spread_loss
+from .nn_common import formally, in_one_go, reduce_loss, spread_loss
 from .views import zeros
 
 # --- negative log likelihood ---------------------------------------------------------------------
@@ -20,27 +20,51 @@ def class_dim(ndim: int) -> int:
     return 1 if ndim > 1 else 0
 
 
+def _wanted(target: np.ndarray, weight: Any, ignore_index: int, dtype: Any) -> tuple[Any, Any]:
+    """The classes as indices, 0 where ignored; and their weights, None where all are 1."""
+    target = target.astype(np.int64, copy=False)
+    kept = target != ignore_index
+    if kept.all():
+        return target, None if weight is None else weight.take(target).astype(dtype, copy=False)
+    safe = np.where(kept, target, 0)
+    weights = kept if weight is None else np.where(kept, weight.take(safe), 0)
+    return safe, weights.astype(dtype, copy=False)
+
+
 def _nll(
     x: np.ndarray, target: np.ndarray, weight: Any = None, *, reduction: str = "mean",
     ignore_index: int = -100,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """The loss and the total weight of the classes that were wanted."""
     dim = class_dim(x.ndim)
-    target = target.astype(np.int64, copy=False)
-    kept = target != ignore_index
-    safe = np.where(kept, target, 0)
-    weights = kept.astype(x.dtype) if weight is None else np.where(kept, weight.take(safe), 0)
-    weights = weights.astype(x.dtype, copy=False)
+    safe, weights = _wanted(target, weight, ignore_index, x.dtype)
     if x.shape[dim]:
-        picked = np.take_along_axis(x, np.expand_dims(safe, dim), dim).squeeze(dim)
+        loss = -np.take_along_axis(x, np.expand_dims(safe, dim), dim).squeeze(dim)
     else:
-        picked = np.zeros(target.shape, x.dtype)
-    loss = np.where(kept, -picked * weights, x.dtype.type(0))
-    total = np.add.reduce(weights, axis=None)
+        loss = np.zeros(target.shape, x.dtype)
+    if weights is not None:
+        loss = np.where(weights == 0, x.dtype.type(0), loss * weights)
     if reduction == "none":
         return loss, np.zeros((), x.dtype)
+    total = x.dtype.type(loss.size) if weights is None else np.add.reduce(weights, axis=None)
     summed = np.add.reduce(loss, axis=None)
-    return (summed if reduction == "sum" else np.divide(summed, total)), total
+    return (summed if reduction == "sum" else np.divide(summed, total)), np.asarray(total)
+
+
+def _nll_slopes(
+    grad: np.ndarray, target: np.ndarray, weight: Any, total: Any, *, shape: tuple[int, ...],
+    reduction: str, ignore_index: int,
+) -> np.ndarray:  # fmt: skip
+    """The gradient of the log-probabilities, without a graph."""
+    dim = class_dim(len(shape))
+    safe, weights = _wanted(target, weight, ignore_index, grad.dtype)
+    slopes = -np.divide(grad, total) if reduction == "mean" else -grad
+    if weights is not None:
+        slopes = np.where(weights == 0, grad.dtype.type(0), slopes * weights)
+    result = np.zeros(shape, grad.dtype)
+    np.put_along_axis(result, np.expand_dims(safe, dim), np.expand_dims(
+        np.broadcast_to(slopes, target.shape), dim), dim)  # fmt: skip
+    return result
 
 
 def _nll_type(
@@ -73,17 +97,36 @@ def _nll_expand(
     return (loss.sum() if reduction == "sum" else loss.sum() / total), total
 
 
-def _nll_vjp(
-    grad_result: Any, self: Any, target: Any, weight: Any, total_weight: Any,
+def _nll_slopes_expand(
+    grad_output: Any, target: Any, weight: Any, total: Any, *, shape: tuple[int, ...],
     reduction: str, ignore_index: int,
 ) -> Any:  # fmt: skip
-    dim = class_dim(self.ndim)
+    dim = class_dim(len(shape))
     kept = target != ignore_index
     safe = target.masked_fill(kept.logical_not(), 0)
-    grad = grad_result / total_weight if reduction == "mean" else grad_result
+    grad = grad_output / total if reduction == "mean" else grad_output
     slopes = -(grad if weight is None else grad * _nll_weights(kept, safe, weight, grad))
     slopes = slopes.expand(tuple(target.shape)).masked_fill(kept.logical_not(), 0)
-    result = scatter_op(zeros(self.type_), safe.unsqueeze(dim), slopes.unsqueeze(dim), dim=dim)
+    start = zeros(TensorType(grad.dtype, shape))
+    return scatter_op(start, safe.unsqueeze(dim), slopes.unsqueeze(dim), dim=dim)
+
+
+nll_slopes = define(
+    "nll_slopes", "grad_output target weight? total? -> result", numpy=_nll_slopes,
+    infer=lambda grad_output, *_, shape, **__: TensorType(grad_output.dtype, shape),
+    lower=Decompose(_nll_slopes_expand),
+    samples=lambda rng: [((rng.standard_normal(4), np.array([0, 2, 1, 2]), rng.random(3) + 0.5),
+                          {"shape": (4, 3), "reduction": "none", "ignore_index": 1})],
+)  # fmt: skip
+
+
+def _nll_vjp(
+    grad_result: Any, self: Any, target: Any, weight: Any, total_weight: Any, reduction: str,
+    ignore_index: int,
+) -> Any:  # fmt: skip
+    call = nll_slopes if in_one_go(self) else _nll_slopes_expand
+    result = call(grad_result, target, weight, total_weight, shape=tuple(self.shape),
+                  reduction=reduction, ignore_index=ignore_index)  # fmt: skip
     return formally(result, self)
 
 

@@ -71,6 +71,11 @@ def formally(grad: Any, *others: Any) -> Any:
     return grad
 
 
+def in_one_go(value: Any) -> bool:
+    """May a gradient skip the graph? Only now, and if nobody differentiates it again."""
+    return not state.grad_enabled and hasattr(value, "_array")
+
+
 # --- reductions of losses ------------------------------------------------------------------------
 
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from ..op import Decompose, define
 from ..types import TensorType
-from .nn_common import formally
+from .nn_common import formally, in_one_go
 from .nn_standardize import (
     Ints,
     affine,
-    in_one_go,
     in_ops,
     norm_rows_dot,
     norm_rows_grad,

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..bind import state
 from ..op import Decompose, define
 from ..types import TensorType
 
@@ -145,11 +144,6 @@ norm_rows_dot = define(
         self.dtype, self.shape[self.ndim - count :]),
     lower=Decompose(rows_dot), samples=_rows_samples(False),
 )  # fmt: skip
-
-
-def in_one_go(value: Any) -> bool:
-    """May a gradient skip the graph? Only now, and if nobody differentiates it again."""
-    return not state.grad_enabled and hasattr(value, "_array")
 
 
 def standardize_vjp(
