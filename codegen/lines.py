@@ -73,10 +73,15 @@ class Lines:
     # -- lines -----------------------------------------------------------------------------
 
     def capture(self, emit: Any) -> str:
-        """The lines that `emit()` adds."""
+        """The lines that `emit()` adds; `; %3` says that one is for instruction 3."""
         mark = len(self.s.lines)
         emit()
-        return "".join(f"  {line.text}\n" for line in self.s.lines[mark:])
+        numbers = {id(instr.node): i for i, instr in enumerate(self.kernel.instrs) if instr.node}
+        return "".join(
+            f"  {line.text}\n" if line.op is None
+            else f"  {line.text} ; %{numbers.get(line.op, line.op)}\n"
+            for line in self.s.lines[mark:]
+        )  # fmt: skip
 
     def straight(self, wanted: Iterable[int], known: dict[int, Scalar]) -> str:
         """Lines for the wanted instructions and what they need and is not known yet."""
@@ -104,7 +109,8 @@ class Lines:
 
     def need(self, wanted: Iterable[int], known: dict[int, Scalar]) -> None:
         for i in self.closure(wanted, known):
-            known[i] = self.line(i, known)
+            with self.s.at(i):
+                known[i] = self.line(i, known)
 
     def line(self, i: int, known: dict[int, Scalar]) -> Scalar:
         instr = self.kernel.instrs[i]

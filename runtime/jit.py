@@ -142,6 +142,12 @@ def assembly(text: str, *, options: Options = DEFAULT) -> str:
         return machine.emit_assembly(module)
 
 
+def stages(text: str, *, options: Options = DEFAULT) -> tuple[str, str]:
+    """The optimised text and the assembly of a module, for the price of one."""
+    with _optimised(text, options) as (module, machine):
+        return str(module), machine.emit_assembly(module)
+
+
 @contextmanager
 def _optimised(text: str, options: Options) -> Iterator[tuple[Any, Any]]:
     machine = _target_machine(options.codegen_level)
