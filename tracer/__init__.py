@@ -14,7 +14,6 @@ from . import (
     inplace,
     memory,
     modes,
-    nn_random,
     random,
     random_methods,
     ranges,

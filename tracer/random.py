@@ -60,6 +60,8 @@ DISTRIBUTIONS: dict[str, Any] = {
     "bernoulli": _bernoulli,
     "integers": lambda g, size, dtype, _, low, high: discrete.randint(g, low, high, size, dtype),
     "all_integers": lambda g, size, dtype, _: discrete.random_integers(g, size, dtype),
+    "rrelu": lambda g, size, dtype, arrays, *bounds: sampling.rrelu_noise(
+        g, arrays[0], *bounds, dtype),
     "permutation": lambda g, size, dtype, _: discrete.randperm(g, size[0], dtype),
     "multinomial": lambda g, size, dtype, arrays, count, replacement, weights: (
         discrete.multinomial(g, arrays[0], count, replacement, weights)),

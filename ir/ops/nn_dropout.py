@@ -1,56 +1,17 @@
-"""What draws random numbers in nn.functional: dropout in its forms, rrelu, gumbel_softmax.
-
-The random entries have no tensor inputs but where the draw depends on values. They read torch's
-CPU stream through `source`, which the tracer installs.
-"""
+"""What draws random numbers in nn.functional: dropout in its forms, rrelu, gumbel_softmax."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import numpy as np
-
-from ..op import define
-from ..types import FLOAT, DType, TensorType, bool_, normalize_dim, type_word
+from ..types import FLOAT, DType, bool_, normalize_dim, type_word
 from ..value import public
+from .drawing import draw
 from .nn_activations import rrelu_mean, rrelu_with_noise
 from .nn_common import check_value, floats_only, maybe_inplace
 
 Ints = tuple[int, ...]
-
-source: Any = None  # draws: mask(size, p), uniform(size, dtype), exponential(size, dtype), rrelu
-
-
-def _ordered(draw: Any, size: Ints, order: Ints | None) -> np.ndarray:
-    """Draws in the order of the elements' places in memory, as torch fills a strided tensor."""
-    if order is None:
-        return draw(size)
-    drawn = draw(tuple(size[d] for d in order))
-    return np.ascontiguousarray(drawn.transpose(np.argsort(order)))
-
-
-dropout_mask = define(
-    "dropout_mask", "-> result", random=True, kind="random",
-    numpy=lambda *, size, p, order=None: _ordered(lambda s: source.mask(s, p), size, order),
-    infer=lambda *, size, p, order=None: TensorType(bool_, size),
-)  # fmt: skip
-random_uniform = define(
-    "random_uniform", "-> result", random=True, kind="random",
-    numpy=lambda *, size, dtype: source.uniform(size, dtype.name),
-    infer=lambda *, size, dtype: TensorType(dtype, size),
-)  # fmt: skip
-random_exponential = define(
-    "random_exponential", "-> result", random=True, kind="random",
-    numpy=lambda *, size, dtype, order=None: _ordered(
-        lambda s: source.exponential(s, dtype.name), size, order),
-    infer=lambda *, size, dtype, order=None: TensorType(dtype, size),
-)  # fmt: skip
-rrelu_noise = define(
-    "rrelu_noise", "self -> result", random=True, kind="random",
-    numpy=lambda x, *, lower, upper: source.rrelu(x, lower, upper),
-    infer=lambda self, *, lower, upper: self,
-)  # fmt: skip
 
 
 def memory_order(input: Any) -> Ints | None:
@@ -76,7 +37,8 @@ def _drop(input: Any, p: float, feature: bool, alpha: bool) -> Any:
         return input * input.new_zeros(())
     if feature:
         shape = (*shape[:2], *(1,) * (len(shape) - 2))
-    mask = dropout_mask(size=shape, p=p, order=order).to(input.dtype)
+    mask = draw(distribution="bernoulli", size=shape, dtype=bool_, parameters=(1.0 - p,),
+                order=order).to(input.dtype)  # fmt: skip
     if input.dtype.category < FLOAT:
         raise RuntimeError("result type Float can't be cast to the desired output type "
                            f"{type_word(input.dtype)}")  # fmt: skip
@@ -181,6 +143,12 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 # --- rrelu and gumbel softmax --------------------------------------------------------------------
 
 
+def _slopes(x: Any, lower: float, upper: float) -> Any:
+    """A slope for each element that is not positive; the others draw none."""
+    return draw(x.detach(), distribution="rrelu", size=tuple(x.shape), dtype=x.dtype,
+                parameters=(lower, upper))  # fmt: skip
+
+
 @public("rrelu", spaces="torch nn.functional", method=False)
 def rrelu(
     input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
@@ -196,7 +164,7 @@ def rrelu(
     def call(x: Any) -> Any:
         if not training:
             return rrelu_mean(x, slope=(lower + upper) / 2)
-        return rrelu_with_noise(x, rrelu_noise(x, lower=lower, upper=upper))
+        return rrelu_with_noise(x, _slopes(x, lower, upper))
 
     return maybe_inplace(call, inplace, input)
 
@@ -216,8 +184,8 @@ def gumbel_softmax(
     """gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1): a relaxed sample; with `hard`
     a one-hot one whose gradient is the relaxed one's."""
     dtype: DType = logits.dtype
-    drawn = random_exponential(size=tuple(logits.shape), dtype=dtype, order=memory_order(logits))
-    gumbels = -drawn.to(dtype).log()
+    drawn = draw(distribution="exponential", size=tuple(logits.shape), dtype=dtype)
+    gumbels = -drawn.log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:
         return soft

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..types import bool_, type_word
 from ..value import public
+from .drawing import draw
 from .nn_common import check_value, floats_only
 from .nn_pool import (
     adaptive_max_pool,
@@ -320,8 +321,6 @@ def _publish_fractional(dims: int) -> None:
     def with_indices(input: Any, kernel_size: Any, output_size: Any = None,
                      output_ratio: Any = None, return_indices: bool = False,
                      _random_samples: Any = None) -> Any:  # fmt: skip
-        from .nn_dropout import random_uniform
-
         kernel = _ints(name, "kernel_size", kernel_size, dims)
         size = _fraction_size(name, input, dims, output_size, output_ratio)
         _check_input(name, input, dims)
@@ -331,7 +330,7 @@ def _publish_fractional(dims: int) -> None:
         if _random_samples is None:
             batch = input.shape[0] if input.ndim == dims + 2 else 1
             shape = (batch, input.shape[-dims - 1], dims)
-            _random_samples = random_uniform(size=shape, dtype=input.dtype)
+            _random_samples = draw(distribution="uniform", size=shape, dtype=input.dtype)
         return fractional_max_pool(input, _random_samples, kernel=kernel, size=size)
 
     def pool(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
