@@ -367,6 +367,8 @@ def T(self: Any) -> Any:
 @property
 def mT(self: Any) -> Any:
     """The last two dimensions swapped."""
+    if self.ndim == 0:
+        return self
     if self.ndim < 2:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
                            f"{self.ndim}-D tensor.")  # fmt: skip

@@ -9,6 +9,8 @@ import numpy as np
 
 from ..op import define
 from ..types import (
+    BOOL,
+    COMPLEX,
     FLOAT,
     INTEGER,
     TensorType,
@@ -81,6 +83,9 @@ def searchsorted(
     """searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=None,
     sorter=None): where values belong in sorted lines."""
     right = _side("searchsorted", right, side)
+    if sorted_sequence.dtype.category in (BOOL, COMPLEX):
+        raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for "
+                                  f"'{type_word(sorted_sequence.dtype)}'")  # fmt: skip
     if not isinstance(input, Value):
         if sorted_sequence.ndim != 1:
             raise RuntimeError("torch.searchsorted(): input value can be a scalar only when "

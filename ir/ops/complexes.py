@@ -176,6 +176,11 @@ def resolve_neg(input: Any) -> Any:
 @public("adjoint")
 def adjoint(input: Any) -> Any:
     """adjoint(input): the last two dimensions transposed, conjugated."""
+    if input.ndim == 1:
+        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. "
+                           "Got 1-D tensor.")  # fmt: skip
+    if not input.ndim:
+        return conj(input)
     return conj(input.transpose(-2, -1))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..types import FLOAT, bool_, default_dtype, normalize_dim
+from ..types import FLOAT, INTEGER, bool_, default_dtype, normalize_dim
 from ..value import Value, public
 from .joining import cat_
 
@@ -21,6 +21,8 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
     dim = normalize_dim(dim, input.ndim)
     if prepend is not None or append is not None:
         parts = [p for p in (prepend, input, append) if p is not None]
+        if any(p.ndim != input.ndim for p in parts):
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
         input = cat_(parts, dim)
     for _ in range(min(n, input.shape[dim])):
         count = max(input.shape[dim] - 1, 0)
@@ -104,7 +106,7 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
             raise RuntimeError(
                 "torch.gradient expected each dimension size to be at least edge_order+1"
             )
-    if input.dtype.category < FLOAT:
+    if input.dtype.category == INTEGER:
         input = input.to(default_dtype())
     return tuple(_slope(input, d, step, edge_order) for d, step in zip(dims, steps))
 

@@ -56,7 +56,7 @@ min_all = reduction("min_all", "self -> result", numpy=_extremum("min", np.minim
 def _check_whole(name: str, input: Any, dim: Any) -> None:
     """What amax and amin refuse: everything of nothing, and complex numbers."""
     check_tensor(name, input)
-    if input.dtype.is_complex:
+    if input.dtype.is_complex and input.numel():
         raise NotImplementedError(f"\"{name[1:]}_values_cpu\" not implemented for "
                                   f"'{type_word(input.dtype)}'")  # fmt: skip
     if dim in ((), []) and 0 in input.shape:
@@ -134,16 +134,19 @@ def _extremum_function(name: str, whole: Any, along: Any) -> Any:
         if dim is not None and not hasattr(dim, "__index__"):
             raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, "
                             f"{type(dim).__name__})")  # fmt: skip
-        if input.dtype.is_complex:
-            raise NotImplementedError(f"\"{name}_all\" not implemented for "
-                                      f"'{type_word(input.dtype)}'")  # fmt: skip
         if dim is None:
             if builtins.any(size == 0 for size in input.shape):
                 raise RuntimeError(f"{name}(): Expected reduction dim to be specified for "
                                    "input.numel() == 0. Specify the reduction dim with the 'dim' "
                                    "argument.")  # fmt: skip
+            if input.dtype.is_complex:
+                raise NotImplementedError(f"\"{name}_all\" not implemented for "
+                                          f"'{type_word(input.dtype)}'")  # fmt: skip
             return whole(input, dim=tuple(range(input.ndim)), whole=True)
-        result = along(input, dim=normalize_dim(dim, input.ndim), keepdim=keepdim)
+        dim = normalize_dim(dim, input.ndim)
+        if input.dtype.is_complex and input.numel():
+            raise RuntimeError(f"{name}(): does not support complex input")
+        result = along(input, dim=dim, keepdim=keepdim)
         return named_result(name, result)
 
     function.__name__ = function.__qualname__ = name
@@ -249,4 +252,7 @@ def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
     elif input.numel() == 0:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the "
                            "operation has no identity.")  # fmt: skip
+    if input.dtype.is_complex:
+        raise NotImplementedError("\"aminmax_cpu\" not implemented for "
+                                  f"'{type_word(input.dtype)}'")  # fmt: skip
     return named_result("aminmax", aminmax_op(input, dim=dim, keepdim=keepdim))

@@ -275,7 +275,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """scatter_add(input, dim, index, src)."""
     dim, index = check_index("scatter", input, dim, index)
     src = scatter_source("scatter", input, dim, index, src)
-    if not index.numel():
+    if not index.numel() and index.ndim != input.ndim:
         return input.clone()
     return scatter_add_op(input, index, src, dim=dim)
 
@@ -291,7 +291,7 @@ def scatter(
         raise RuntimeError("reduce argument must be either add or multiply.")
     if isinstance(src, Value):
         src = scatter_source("scatter", input, dim, index, src)
-    if not index.numel():
+    if not index.numel() and index.ndim != input.ndim:
         return input.clone()
     if reduce is not None:
         if not isinstance(src, Value):
@@ -313,7 +313,7 @@ def scatter_reduce(
                            f"{reduce}")  # fmt: skip
     dim, index = check_index("scatter", input, dim, index)
     src = scatter_source("scatter", input, dim, index, src)
-    if not index.numel():
+    if not index.numel() and index.ndim != input.ndim:
         return input.clone()
     return scatter_reduce_op(input, index, src, dim=dim, reduce=reduce, include_self=include_self)
 

@@ -12,7 +12,7 @@ from ..op import Decompose, Template, define
 from ..types import TensorType, int64, normalize_dim
 from ..value import Value, public
 from .accumulate import assign_at, combine_at, positions_of, reduce_at, wrapped
-from .gathering import reduce_rule
+from .gathering import check_range, reduce_rule
 from .indexing import index_infer, index_op, index_put_op
 from .views import zeros
 
@@ -44,8 +44,10 @@ def without_source(rng: np.random.Generator, **more: Any) -> list[Any]:
 
 index_select_op = define(
     "index_select", "self index -> result", moves_data=True, lower=Template("gather"),
-    infer=lambda self, index, *, dim: index_infer(self, index, spec=_spec(dim)),
-    numpy=lambda x, index, *, dim: np.take(x, index, axis=dim), samples=without_source,
+    infer=lambda self, index, *, dim: (
+        index_infer(self, index, spec=_spec(dim)) if self.shape else self),
+    numpy=lambda x, index, *, dim: np.take(x, index, axis=dim) if x.ndim else x.copy(),
+    samples=without_source,
     vjp=dict(self=lambda grad, self_type, index, dim: index_add_op(
         zeros(TensorType(grad.dtype, self_type.shape)), index, grad, dim=dim)),
 )  # fmt: skip
@@ -75,11 +77,9 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     """index_select(input, dim, index)."""
     dim, index = check_slices("index_select", input, dim, index)
     check_bounds(index, input.shape[dim] if input.ndim else 1)
-    if not input.ndim:
-        if index.numel() != 1:
-            raise IndexError("index_select(): Index to scalar can have only 1 value, got "
-                             f"{index.numel()} value(s)")  # fmt: skip
-        return input.clone()
+    if not input.ndim and index.numel() != 1:
+        raise IndexError("index_select(): Index to scalar can have only 1 value, got "
+                         f"{index.numel()} value(s)")  # fmt: skip
     return index_select_op(input, index, dim=dim)
 
 
@@ -167,7 +167,11 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     """index_add(input, dim, index, source, *, alpha=1)."""
     dim, index = check_slices("index_add", input, dim, index)
     check_source("index_add", input, dim, index, source)
-    check_bounds(index, input.shape[dim] if input.ndim else 1)
+    if source.ndim != input.ndim:
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the "
+                           f"specified dimension. Got self.shape = {list(input.shape)} "
+                           f"source.shape = {list(source.shape)}")  # fmt: skip
+    check_range(index, dim, input.shape[dim] if input.ndim else 1)
     return index_add_op(input, index, source, dim=dim, alpha=alpha)
 
 
@@ -301,7 +305,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
                            f"self.dtype = {input.dtype.name} and source.dtype = "
                            f"{source.dtype.name}")  # fmt: skip
     if index.numel() != source.numel():
-        raise RuntimeError("put_(): Expected source and index to have the same number of elements, "
+        raise IndexError("put_(): Expected source and index to have the same number of elements, "
                            f"but got source.numel() = {source.numel()}, index.numel() = "
                            f"{index.numel()}")  # fmt: skip
     return put_op(input, index, source, accumulate=accumulate)

@@ -46,9 +46,16 @@ def index_infer(self: TensorType, *indices: TensorType, spec: tuple[bool, ...]) 
     return TensorType(self.dtype, (*rest[:lead], *common, *rest[lead:]))
 
 
+def _index(x: np.ndarray, *indices: np.ndarray, spec: tuple[bool, ...]) -> np.ndarray:
+    if len(indices) == 1:
+        return np.take(x, indices[0], axis=len(spec) - 1)
+    result = x[_place(indices, spec)]
+    return result if result.flags.c_contiguous else result.copy()
+
+
 index_op = define(
     "index", "self *indices -> result", moves_data=True, infer=index_infer,
-    numpy=lambda x, *indices, spec: x[_place(indices, spec)],
+    numpy=_index,
     lower=Template("gather"), samples=index_samples,
     vjp=dict(self=lambda grad, self_type, indices, spec: index_put_op(
         zeros(TensorType(grad.dtype, self_type.shape)), grad, *indices, spec=spec,
@@ -91,28 +98,24 @@ index_put_op = define(
 # --- reading and writing x[...] ------------------------------------------------------------------
 
 
-def is_index_tensor(item: Any) -> bool:
-    return isinstance(item, Value) and (item.ndim > 0 or item.dtype is bool_)
+_NESTED = (list, tuple, slice, range, Value, np.ndarray, type(None), type(Ellipsis))
 
 
 def normalise_items(input: Any, item: Any) -> list[Any]:
     """The items of an index as ints, slices, None, Ellipsis, bools and index Values."""
-    if isinstance(item, tuple) or (
-        isinstance(item, list) and any(isinstance(i, slice | Value | type(None)) for i in item)
-    ):
-        items = list(item)
-    else:
-        items = [item]
+    # a short list with sequences in it counts as a tuple, numpy's old rule that torch keeps
+    nested = isinstance(item, list) and len(item) < 32 and any(
+        isinstance(i, _NESTED) for i in item)  # fmt: skip
+    items = list(item) if isinstance(item, tuple) or nested else [item]
     items = [_as_index(input, i) for i in items]
-    if sum(i is Ellipsis for i in items) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
     used = sum(_consumed(i) for i in items)
     if used > input.ndim:
         raise IndexError(f"too many indices for tensor of dimension {input.ndim}")
     if not any(i is Ellipsis for i in items):
         items.append(Ellipsis)
     place = next(k for k, i in enumerate(items) if i is Ellipsis)
-    return items[:place] + [slice(None)] * (input.ndim - used) + items[place + 1 :]
+    rest = [i for i in items[place + 1 :] if i is not Ellipsis]
+    return items[:place] + [slice(None)] * (input.ndim - used) + rest
 
 
 def _consumed(item: Any) -> int:
@@ -137,6 +140,8 @@ def _as_index(input: Any, item: Any) -> Any:
         return item.__index__()
     if isinstance(item, list | tuple | np.ndarray | range):
         return _index_from_list(input, item)
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
         f"indices (got {type(item).__name__})"
@@ -159,25 +164,22 @@ def apply_basic(input: Any, items: list[Any]) -> tuple[Any, list[Any]]:
     result, dim = input, 0
     indices: list[Any] = []
     for item in items:
+        if isinstance(item, Value) and not item.ndim:
+            item = bool(item) if item.dtype.name in ("bool", "uint8") else int(item)
         if item is None:
             result = unsqueeze_op(result, dim=dim)
-        elif isinstance(item, bool):
+        elif isinstance(item, bool):  # a new dimension, of which all or nothing is taken
             result = unsqueeze_op(result, dim=dim)
-            if not item:
-                result = slice_op(result, dim=dim, start=0, stop=0, step=1)
+            item = input._constant(np.zeros(int(item), np.int64))
         elif isinstance(item, int):
             result = _select(input, result, dim, item)
             continue
         elif isinstance(item, slice):
             result = _slice(result, dim, item)
-        elif not is_index_tensor(item):
-            result = _select(input, result, dim, int(item))
-            continue
-        else:
+        if isinstance(item, Value):
             count = max(1, _consumed(item))
             indices += [None] * (dim - len(indices)) + [item] + [None] * (count - 1)
-            dim += count
-            continue
+            dim += count - 1
         dim += 1
     return result, indices
 
@@ -189,12 +191,12 @@ def _select(input: Any, result: Any, dim: int, index: int) -> Any:
     return select_op(result, dim=dim, index=index % size)
 
 
-def _slice(result: Any, dim: int, item: slice) -> Any:
+def _slice(result: Any, dim: int, item: slice, view: bool = False) -> Any:
     bounds = [None if b is None else b.__index__() for b in (item.start, item.stop, item.step)]
     if bounds[2] is not None and bounds[2] <= 0:
         raise ValueError("step must be greater than zero")
     start, stop, step = slice(*bounds).indices(result.shape[dim])
-    if (start, stop, step) == (0, result.shape[dim], 1):
+    if (start, stop, step) == (0, result.shape[dim], 1) and not view:
         return result
     return slice_op(result, dim=dim, start=start, stop=max(start, stop), step=step)
 
@@ -255,8 +257,11 @@ def _wrapped(index: Any, size: int, dim: int) -> Any:
 
 def getitem(input: Any, item: Any) -> Any:
     """`input[item]`."""
-    if type(item) is int and input.ndim:
-        return _select(input, input, 0, item)
+    if input.ndim:
+        if type(item) is int:
+            return _select(input, input, 0, item)
+        if type(item) is slice:
+            return _slice(input, 0, item, view=True)
     items = normalise_items(input, item)
     viewed, indices = apply_basic(input, items)
     if indices:
@@ -269,6 +274,9 @@ def getitem(input: Any, item: Any) -> Any:
 
 def setitem(input: Any, item: Any, value: Any) -> None:
     """`input[item] = value`: a write through the view, or index_put."""
+    if item is False:
+        return
+    item = None if item is True else item
     items = normalise_items(input, item)
     viewed, indices = apply_basic(input, items)
     if not isinstance(value, Value):

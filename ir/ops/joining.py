@@ -37,15 +37,24 @@ def _cat_rule(grad: Any, tensors_type: Any, i: int, dim: int) -> Any:
     return slice_op(grad, dim=dim, start=start, stop=stop, step=1)
 
 
+def _cat(*tensors: np.ndarray, dim: int) -> np.ndarray:
+    """Contiguous, whatever the order of the parts' elements."""
+    if all(t.flags.c_contiguous for t in tensors):
+        return np.concatenate(tensors, axis=dim)
+    shape = list(tensors[0].shape)
+    shape[dim] = sum(t.shape[dim] for t in tensors)
+    return np.concatenate(tensors, axis=dim, out=np.empty(shape, tensors[0].dtype))
+
+
 cat = define(
     "cat", "*tensors -> result", moves_data=True, infer=_cat_infer, lower=Template("concat"),
-    numpy=lambda *tensors, dim: np.concatenate(tensors, axis=dim),
+    numpy=_cat,
     samples=lambda rng: [((rng.standard_normal((3, 2)), rng.standard_normal((3, 1))), {"dim": 1})],
     vjp=dict(tensors=_cat_rule),
 )  # fmt: skip
 stack = define(
     "stack", "*tensors -> result", moves_data=True,
-    numpy=lambda *tensors, dim: np.stack(tensors, axis=dim),
+    numpy=lambda *tensors, dim: _cat(*(np.expand_dims(t, dim) for t in tensors), dim=dim),
     infer=lambda *tensors, dim: TensorType(
         tensors[0].dtype, (*tensors[0].shape[:dim], len(tensors), *tensors[0].shape[dim:])),
     lower=Decompose(lambda *tensors, dim: cat(*[unsqueeze_op(t, dim=dim) for t in tensors],

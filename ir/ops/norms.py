@@ -203,6 +203,9 @@ renorm_op = define(
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     """renorm(input, p, dim, maxnorm): slices along `dim` with a larger norm are scaled to it."""
     check_tensor("renorm", input)
+    if input.dtype.category < FLOAT:
+        raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as "
+                           f"input. Got {type_word(input.dtype)}")  # fmt: skip
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:

@@ -158,6 +158,9 @@ def _quantifier(name: str, ufunc: Any, combine: Any, start: int) -> Any:
     )
 
     def function(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        check_tensor(name, input)
+        if dim is not None and not isinstance(dim, int) and not len(dim):
+            return input.to("uint8" if input.dtype.name == "uint8" else "bool")
         result = op(input, keepdim=keepdim, **reduce_dims(input, dim))
         return result.to("uint8") if input.dtype.name == "uint8" else result
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..bind import state
 from ..op import Template, define
-from ..types import FLOAT, TensorType, int64, normalize_dim, type_word
+from ..types import FLOAT, TensorType, bool_, int64, normalize_dim, type_word
 from ..value import public
 from .arithmetic import conj
 from .kinds import accumulate_type
@@ -83,6 +83,8 @@ cumprod_op = define(
 def _scan(op: Any) -> Any:
     def function(input: Any, dim: int, *, dtype: Any = None) -> Any:
         wanted = dtype or accumulate_type(input.dtype)
+        if wanted is bool_:
+            raise NotImplementedError(f"\"{op.name}_out_cpu\" not implemented for 'Bool'")
         if input.dtype is not wanted:
             input = input.to(wanted)
         return op(input, dim=normalize_dim(dim, input.ndim))
@@ -122,6 +124,9 @@ def _running(name: str, ufunc: Any) -> Any:
     )  # fmt: skip
 
     def function(input: Any, dim: int) -> Any:
+        if input.dtype.is_complex:
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for "
+                                      f"'{type_word(input.dtype)}'")  # fmt: skip
         return named_result(name, op(input, dim=normalize_dim(dim, input.ndim)))
 
     function.__name__ = function.__qualname__ = name
@@ -141,8 +146,14 @@ def _logcumsumexp(x: np.ndarray, *, dim: int) -> np.ndarray:
         return x.copy()
     if x.dtype.kind == "f":
         return np.logaddexp.accumulate(x, axis=dim)
-    largest = np.max(x.real, axis=dim, keepdims=True)
-    return np.log(np.cumsum(np.exp(x - largest), axis=dim)) + largest
+    result = np.array(x)
+    lines = np.moveaxis(result, dim, 0)
+    for k in range(1, len(lines)):  # all lines a step at a time
+        before, here = lines[k - 1 : k], lines[k : k + 1]
+        swap = before.real > here.real
+        low, high = np.where(swap, here, before), np.where(swap, before, here)
+        here[...] = high + np.log1p(np.exp(low - high))
+    return result
 
 
 def _reversed(value: Any, dim: int) -> Any:
@@ -173,7 +184,8 @@ logcumsumexp_op = define(
 @public("logcumsumexp")
 def logcumsumexp(input: Any, dim: int) -> Any:
     """logcumsumexp(input, dim): log of the running sum of exponentials."""
+    dim = normalize_dim(dim, input.ndim)
     if input.dtype.category < FLOAT:
         raise NotImplementedError("\"logcumsumexp_out_cpu\" not implemented for "
                                   f"'{type_word(input.dtype)}'")  # fmt: skip
-    return logcumsumexp_op(input, dim=normalize_dim(dim, input.ndim))
+    return logcumsumexp_op(input, dim=dim)

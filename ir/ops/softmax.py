@@ -85,10 +85,11 @@ def _publish(op: Any) -> Any:
         check_tensor(op.name, input)
         if dtype is not None and input.dtype is not dtype:
             input = input.to(dtype)
-        if not input.dtype.is_floating_point:
+        dim = normalize_dim(dim, input.ndim)
+        if not input.dtype.is_floating_point and input.numel():
             raise NotImplementedError(f'"{op.name}_lastdim_kernel_impl" not implemented for '
                                       f"'{type_word(input.dtype)}'")  # fmt: skip
-        return op(input, dim=normalize_dim(dim, input.ndim))
+        return op(input, dim=dim)
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"{op.name}(input, dim, dtype=None)."

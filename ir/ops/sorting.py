@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..op import define
-from ..types import TensorType, int64, normalize_dim
+from ..types import BOOL, COMPLEX, TensorType, int64, normalize_dim, type_word
 from ..value import public
 from .extrema import value_at_index_vjp
 from .kinds import reduced_shape
@@ -63,7 +63,7 @@ sort_op = define(
 )  # fmt: skip
 argsort_op = define(
     "argsort", "self -> result", infer=lambda self, **_: TensorType(int64, self.shape),
-    numpy=lambda x, *, dim, descending=False: np.ascontiguousarray(ordered(x, dim, descending)),
+    numpy=lambda x, *, dim, descending=False: np.array(ordered(x, dim, descending), order="C"),
     samples=dim_samples(),
 )  # fmt: skip
 
@@ -72,6 +72,12 @@ def _check_sortable(name: str, input: Any) -> None:
     check_tensor(name, input)
     if input.dtype.is_complex:
         raise RuntimeError(f"{name}: Sort does not support complex dtypes on CPU")
+
+
+def _check_kernel(kernel: str, input: Any, refused: tuple[int, ...]) -> None:
+    """torch's error for dtypes a kernel lacks, raised where there are elements."""
+    if input.dtype.category in refused and input.numel():
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_word(input.dtype)}'")
 
 
 @public("sort")
@@ -138,6 +144,8 @@ def topk(
 ) -> Any:  # fmt: skip
     """topk(input, k, dim=-1, largest=True, sorted=True)."""
     _check_sortable("topk", input)
+    if input.dtype.category == BOOL:
+        raise RuntimeError("topk does not support bool dtypes on CPU")
     dim = normalize_dim(dim, input.ndim)
     if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
         raise RuntimeError("selected index k out of range")
@@ -217,7 +225,7 @@ mode_op = _ranked("mode", _mode, "ModeBackward0")
 
 def check_dim(name: str, input: Any, dim: Any) -> int:
     """One dimension that is not empty."""
-    _check_sortable(name, input)
+    check_tensor(name, input)
     if not isinstance(dim, int):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
     dim = normalize_dim(dim, input.ndim)
@@ -230,6 +238,7 @@ def check_dim(name: str, input: Any, dim: Any) -> int:
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """kthvalue(input, k, dim=-1, keepdim=False): the k-th smallest."""
     dim = check_dim("kthvalue", input, dim)
+    _check_kernel("kthvalue_cpu", input, (BOOL, COMPLEX))
     if not 1 <= k <= (input.shape[dim] if input.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     return named_result("kthvalue", kthvalue_op(input, k=int(k), dim=dim, keepdim=keepdim))
@@ -238,7 +247,9 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 @public("mode")
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """mode(input, dim=-1, keepdim=False): the most frequent value."""
-    return named_result("mode", mode_op(input, dim=check_dim("mode", input, dim), keepdim=keepdim))
+    dim = check_dim("mode", input, dim)
+    _check_kernel("mode_cpu", input, (COMPLEX,))
+    return named_result("mode", mode_op(input, dim=dim, keepdim=keepdim))
 
 
 # --- the median of all ---------------------------------------------------------------------------
@@ -248,7 +259,8 @@ def _median_all(along: Any) -> Any:
     def evaluate(x: np.ndarray) -> np.ndarray:
         if x.size:
             return along(x.reshape(-1), dim=0)[0]
-        empty = np.nan if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+        kind = x.dtype.kind
+        empty = np.iinfo(x.dtype).min if kind in "iu" else kind == "b" or np.nan
         return np.asarray(empty, x.dtype)
 
     return evaluate
@@ -268,10 +280,12 @@ def _median_function(name: str, along: Any, along_op: Any) -> Any:
     )  # fmt: skip
 
     def function(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        _check_sortable(name, input)
         if dim is None:
+            check_tensor(name, input)
+            _check_kernel("median_cpu", input, (BOOL, COMPLEX))
             return whole(input)
         dim = check_dim(name, input, dim)
+        _check_kernel("median_out", input, (BOOL, COMPLEX))
         return named_result(name, along_op(input, dim=dim, keepdim=keepdim))
 
     function.__name__ = function.__qualname__ = name

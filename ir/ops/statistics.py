@@ -12,6 +12,7 @@ from ..value import Value, public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduction
 from .reduce import check_tensor, kept, reduce_dims
+from .views import squeeze_op
 
 # --- ignoring NaN --------------------------------------------------------------------------------
 
@@ -102,6 +103,17 @@ def _interpolated(lines: Any, ranks: Any, interpolation: str) -> Any:
     return low.lerp(high, weights)
 
 
+def _lines(input: Any, dim: Any, keepdim: bool) -> Any:
+    """What quantiles are taken of, as the last dimension; the others as they shall be."""
+    if dim is None or not input.ndim:
+        lead = input.ndim if keepdim else 0
+        return input.reshape((*(1,) * lead, input.numel()))
+    dim = normalize_dim(dim, input.ndim)
+    if keepdim:
+        return input.unsqueeze(-1).transpose(dim, -1)
+    return input if dim == input.ndim - 1 else input.movedim(dim, -1)
+
+
 def _quantile(name: str, ignore_nan: bool) -> Any:
     def function(
         input: Any, q: Any, dim: Any = None, keepdim: bool = False, *,
@@ -113,21 +125,12 @@ def _quantile(name: str, ignore_nan: bool) -> Any:
         if input.numel() == 0:
             raise RuntimeError(f"{name}() input tensor must be non-empty")
         q = _checked_q(name, input, q)
-        shape = [1] * input.ndim
-        if dim is None:
-            lines = input.flatten().sort()[0]
-        else:
-            dim = normalize_dim(dim, input.ndim)
-            shape = [1 if d == dim else n for d, n in enumerate(input.shape)]
-            lines = input if not input.ndim or dim == input.ndim - 1 else (
-                input.unsqueeze(-1).transpose(dim, -1).squeeze(dim))  # fmt: skip
-            lines = (lines if input.ndim else lines.reshape((1,))).sort()[0]
-        values = q.reshape((q.numel(),))
-        found = _interpolated(lines, _ranks(lines, values, ignore_nan), interpolation)
-        found = found.unsqueeze(0).transpose(0, -1).squeeze(-1)
-        if not keepdim:
-            shape = [] if dim is None or not input.ndim else shape[:dim] + shape[dim + 1 :]
-        return found.reshape(shape if not q.ndim else [q.shape[0], *shape])
+        lines = _lines(input, dim, keepdim).sort()[0]
+        ranks = _ranks(lines, q.reshape((q.numel(),)), ignore_nan)
+        found = _interpolated(lines, ranks, interpolation)
+        if q.ndim:
+            found = found.unsqueeze(0).transpose(0, -1)
+        return squeeze_op(found, dim=(found.ndim - 1,), form=4)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input, q, dim=None, keepdim=False, *, interpolation='linear')."

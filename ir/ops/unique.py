@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..op import define
-from ..types import normalize_dim, result_type
+from ..types import BOOL, COMPLEX, normalize_dim, result_type, type_word
 from ..value import Value, public
 
 
@@ -103,12 +103,18 @@ def _check_lines(input: Any, dim: int) -> int:
     return dim
 
 
+def _check_order(input: Any) -> None:
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"\"unique\" not implemented for '{type_word(input.dtype)}'")
+
+
 @public("unique")
 def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
     dim: Any = None,
 ) -> Any:  # fmt: skip
     """unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None)."""
+    _check_order(input)
     if dim is None:
         return _asked(unique_all(input), return_inverse, return_counts)
     dim = _check_lines(input, dim)
@@ -120,6 +126,7 @@ def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
     """unique_consecutive(input, return_inverse=False, return_counts=False, dim=None)."""
+    _check_order(input)
     dim = None if dim is None else _check_lines(input, dim)
     return _asked(unique_consecutive_op(input, dim=dim), return_inverse, return_counts)
 
@@ -139,4 +146,8 @@ def isin(
     """isin(elements, test_elements, *, assume_unique=False, invert=False)."""
     if not isinstance(elements, Value) and not isinstance(test_elements, Value):
         raise TypeError("isin(): one of 'elements' and 'test_elements' must be a Tensor")
+    for value in (elements, test_elements):
+        if isinstance(value, Value) and value.dtype.category in (BOOL, COMPLEX):
+            raise RuntimeError("Unsupported input type encountered for isin(): "
+                               f"{type_word(value.dtype)}")  # fmt: skip
     return isin_op(elements, test_elements, invert=bool(invert))
