@@ -16,11 +16,6 @@ from ..ir.bind import state
 from ..tracer.tensor import Tensor
 
 
-def is_recording() -> bool:
-    """Does anything but plain eager execution run ops now?"""
-    return state.top is not state.bottom
-
-
 def read(group: dict[str, Any], name: str, index: int | None = None) -> Any:
     """The value of a hyper-parameter: a number, or a 0-d tensor while recording."""
     value = group[name] if index is None else group[name][index]

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from .. import view_as_complex, view_as_real
-from ..ir.bind import notify, state
+from ..ir.bind import state
 from ..ir.types import default_dtype, float32, float64
 from ..nn.modules._names import typename
 from ..nn.modules.module import clear_grad
@@ -37,7 +37,6 @@ _HOOKS = (
     "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks",
     "_optimizer_load_state_dict_post_hooks",
 )  # fmt: skip
-_STATE_MADE = "an optimizer made the state of a parameter"
 _global_pre_hooks: dict[int, Any] = OrderedDict()
 _global_post_hooks: dict[int, Any] = OrderedDict()
 
@@ -129,8 +128,6 @@ class Optimizer:
             kept = self._kept(group, parameter)
             if not kept:
                 self._start(group, parameter, grad, kept)
-                if kept:
-                    notify("python_state", self, _STATE_MADE)
             self._update_one(settings, maximize, parameter, grad, kept)
 
     def _update_one(self, settings: Any, maximize: bool, parameter: Any, grad: Any, kept: Any):
@@ -160,7 +157,6 @@ class Optimizer:
                 else:
                     made = buffer.tensor.detach()
                     kept[name] = view_as_complex(made) if parameter.is_complex() else made
-                notify("python_state", self, _STATE_MADE)
 
     def _kept(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
         """The state of a parameter, empty before its first step."""
