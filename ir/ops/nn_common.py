@@ -1,4 +1,10 @@
-"""What the nn.functional files share: argument checks, in-place calls, reductions of losses."""
+"""What the nn.functional files share: argument checks, in-place calls, reductions of losses.
+
+Note [Formal dependence]
+    torch's backward kernels of piecewise linear functions take the input (or output) along, so a
+    gradient computed with create_graph=True can be differentiated again, with zeros as result.
+    Rules in ops lose that where the input only makes a mask or an index. `formally` restores it.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +54,6 @@ def as_tuple(value: Any, count: int, name: str, argument: str) -> tuple[int, ...
 
 
 # --- formal dependence ---------------------------------------------------------------------------
-
-# Note [Formal dependence]
-#     torch's backward kernels of piecewise linear functions take the input (or output) along, so a
-#     gradient computed with create_graph=True can be differentiated again, with zeros as result.
-#     Rules in ops lose that where the input only makes a mask or an index. `formally` restores it.
 
 formal_op = define(
     "formal", "self other -> result", numpy=lambda x, other: x, infer=lambda self, other: self,
