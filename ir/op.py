@@ -14,7 +14,6 @@ Note [The save list]
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from .bind import state
+from .signatures import keyword_only, parameter_names
 from .types import TensorType
 
 # --- how an op becomes native code ---------------------------------------------------------------
@@ -199,10 +199,7 @@ def keyword_names(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[s
     """The keyword-only parameters: an op's attributes are those of its NumPy evaluation."""
     if isinstance(function, np.ufunc):  # its keywords (out=, where= ...) are not attributes
         return (), {}
-    parameters = inspect.signature(function).parameters.values()
-    found = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
-    defaults = {p.name: p.default for p in found if p.default is not p.empty}
-    return tuple(p.name for p in found), defaults
+    return keyword_only(function)
 
 
 def infer_by_example(name: str, numpy: Callable[..., Any]) -> Callable[..., Any]:
@@ -239,7 +236,7 @@ def add_rule(op: Op, target: Any, function: Callable[..., Any]) -> None:
     for name in names:
         if name not in op.inputs:
             raise ValueError(f"{op.name}: rule for unknown input {name!r}; inputs: {op.inputs}")
-    arguments = tuple(_argument(op, p) for p in inspect.signature(function).parameters)
+    arguments = tuple(_argument(op, p) for p in parameter_names(function))
     rule = Rule(function, tuple(op.inputs.index(n) for n in names), arguments, joint)
     for position in rule.targets:
         op.rules[position] = rule

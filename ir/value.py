@@ -8,11 +8,11 @@ files in `ir/ops` fill through `@public`; so a function is written once and serv
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .signatures import parameter_names
 from .types import DType, TensorType
 
 
@@ -97,7 +97,7 @@ _SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", 
 
 def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, accepting `axis=` and `keepdims=` where it has `dim` and `keepdim`."""
-    parameters = inspect.signature(function).parameters
+    parameters = set(parameter_names(function))
     if "dim" not in parameters:
         return function
 
@@ -146,7 +146,7 @@ def _named(call: Callable[..., Any], function: Function, space: str) -> Callable
 
 def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, with torch's `out=` argument and numpy's synonyms."""
-    parameters = inspect.signature(function).parameters
+    parameters = set(parameter_names(function))
     if "out" in parameters:
         return function
     plain = numpy_names(function)
