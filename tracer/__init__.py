@@ -12,6 +12,7 @@ from . import (
     eager,
     engine,
     inplace,
+    layout,
     memory,
     modes,
     random,
@@ -21,6 +22,7 @@ from . import (
     strided,
     tape,
     tensor,
+    writing,
 )
 
 # Frames of our rooms are not the user's: `user_place` walks past them.

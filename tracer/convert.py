@@ -1,4 +1,4 @@
-"""Tensors to Python and NumPy and back; dtype changes; memory facts; copy and pickle."""
+"""Tensors to Python and NumPy and back; dtype changes; copy and pickle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..ir.types import (
 )
 from ..ir.types import bool_ as bool_dtype
 from ..ir.value import Value
-from .tensor import Size, Tensor, device, require_cpu
+from .tensor import Tensor, device, require_cpu
 
 
 def method(function: Any) -> Any:
@@ -283,165 +283,6 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
 def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Raises, as torch without CUDA does."""
     raise AssertionError("Torch not compiled with CUDA enabled")
-
-
-# --- memory facts --------------------------------------------------------------------------------
-
-
-def size(self: Any, dim: Any = None) -> Any:
-    """The shape, or the size of one dimension."""
-    if dim is None:
-        return self.shape
-    from ..ir.types import normalize_dim
-
-    return self.shape[normalize_dim(dim, self.ndim)]
-
-
-def numel(self: Any) -> int:
-    """How many elements."""
-    return Size(self.shape).numel()
-
-
-for _function in (size, numel):
-    setattr(Value, _function.__name__, _function)
-Value.nelement = numel  # type: ignore[attr-defined]
-Value.dim = Value.ndimension = lambda self: self.ndim  # type: ignore[attr-defined]
-Value.is_floating_point = lambda self: self.dtype.is_floating_point  # type: ignore[attr-defined]
-Value.is_complex = lambda self: self.dtype.is_complex  # type: ignore[attr-defined]
-Value.is_signed = lambda self: self.dtype.is_signed  # type: ignore[attr-defined]
-Value.element_size = lambda self: self.dtype.itemsize  # type: ignore[attr-defined]
-
-
-def element_strides(array: np.ndarray) -> tuple[int, ...]:
-    """Strides in elements; those of size-0 and size-1 dimensions as torch reports them."""
-    if array.flags.c_contiguous:
-        strides, step = [], 1
-        for n in reversed(array.shape):
-            strides.append(step)
-            step *= max(n, 1)
-        return tuple(reversed(strides))
-    return tuple(s // array.itemsize for s in array.strides)
-
-
-@method
-def stride(self: Tensor, dim: Any = None) -> Any:
-    """Distance in elements between neighbours along each dimension."""
-    strides = element_strides(self._array)
-    return strides if dim is None else strides[dim]
-
-
-@method
-def storage_offset(self: Tensor) -> int:
-    """Where the first element lies in the storage, in elements."""
-    if self._array.size == 0:
-        return 0
-    root = self.storage_.root
-    here = self._array.__array_interface__["data"][0]
-    return (here - root.__array_interface__["data"][0]) // self._array.itemsize
-
-
-@method
-def data_ptr(self: Tensor) -> int:
-    """The address of the first element."""
-    return self._array.__array_interface__["data"][0] if self._array.size else 0
-
-
-@method
-def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
-    """Are the elements in row-major order without gaps?"""
-    return self._array.flags.c_contiguous
-
-
-@method
-def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
-    """The tensor itself if contiguous, else a copy in row-major order."""
-    return self if self._array.flags.c_contiguous else TABLE["contiguous"](self)
-
-
-@property
-def T(self: Any) -> Any:
-    """The tensor with its dimensions reversed."""
-    return self.permute(tuple(range(self.ndim))[::-1])
-
-
-@property
-def mT(self: Any) -> Any:
-    """The last two dimensions swapped."""
-    if self.ndim == 0:
-        return self
-    if self.ndim < 2:
-        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
-                           f"{self.ndim}-D tensor.")  # fmt: skip
-    return self.transpose(-2, -1)
-
-
-Value.T, Value.mT = T, mT  # type: ignore[attr-defined]
-
-
-# --- writing -------------------------------------------------------------------------------------
-
-
-@method
-def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Copies `src`, broadcast and cast, into this tensor."""
-    from .inplace import run_inplace
-
-    if isinstance(src, int | float | complex | np.number | np.bool_):
-        src = _from_array(src)
-    if not isinstance(src, Tensor):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not "
-                        f"{src.__class__.__name__}")  # fmt: skip
-    return run_inplace(copy, self, (src,), {})
-
-
-def copy(target: Any, src: Any) -> Any:
-    """What `copy_` writes: `src` as a value of the target's type."""
-    if tuple(src.shape) != tuple(target.shape):
-        src = src.expand(tuple(target.shape))
-    src = to_dtype(src, target.dtype)
-    return TABLE["copy"](overwritten(target), src)
-
-
-def overwritten(target: Any) -> Any:
-    """The value a write replaces, where it has history of its own."""
-    return target if target._requires_grad else None
-
-
-@method
-def fill_(self: Tensor, value: Any) -> Tensor:
-    """Sets every element to `value`."""
-    from .inplace import run_inplace
-
-    return run_inplace(fill, self, (value,), {})
-
-
-def fill(target: Any, value: Any) -> Any:
-    if isinstance(value, Tensor):
-        if value.ndim:
-            raise RuntimeError(
-                "fill_ only supports 0-dimension value tensor but got tensor with "
-                f"{value.ndim} dimensions."
-            )
-        size, value = tuple(target.shape), to_dtype(value, target.dtype)
-        return TABLE["fill_tensor"](overwritten(target), value, size=size)
-    if isinstance(value, complex) and not target.dtype.is_complex:
-        raise RuntimeError("value cannot be converted to type without overflow")
-    if not isinstance(value, int | float | complex | np.number | np.bool_):
-        raise TypeError(f"fill_(): argument 'value' must be Tensor or Number, not "
-                        f"{value.__class__.__name__}")  # fmt: skip
-    return TABLE["fill"](target, value=value)
-
-
-@method
-def zero_(self: Tensor) -> Tensor:
-    """Sets every element to zero."""
-    from .inplace import run_inplace
-
-    return run_inplace(zero, self, (), {})
-
-
-def zero(target: Any) -> Any:
-    return TABLE["zero"](target)
 
 
 # --- copying and pickling ------------------------------------------------------------------------

@@ -232,8 +232,17 @@ ones = _filled("ones", 1)
 empty = _filled("empty", 0)
 
 
-def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
-         requires_grad: bool = False, layout: Any = None, out: Any = None, **_: Any) -> Tensor:  # fmt: skip
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    out: Any = None,
+    **_: Any,
+) -> Tensor:
     """full(size, fill_value): the dtype is the value's unless given."""
     require_cpu(device)
     shape = shape_of((size,))
@@ -245,8 +254,16 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
 
 
 def _like(name: str, value: int) -> Any:
-    def function(input: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-                 layout: Any = None, memory_format: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    def function(
+        input: Any,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        layout: Any = None,
+        memory_format: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
         check_like(name, input)
         require_cpu(device)
         result = TABLE["full"](size=tuple(input.shape), fill_value=value,
@@ -269,8 +286,16 @@ ones_like = _like("ones_like", 1)
 empty_like = _like("empty_like", 0)
 
 
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
-              requires_grad: bool = False, layout: Any = None, memory_format: Any = None) -> Tensor:  # fmt: skip
+def full_like(
+    input: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    memory_format: Any = None,
+) -> Tensor:
     """full_like(input, fill_value)."""
     check_like("full_like", input)
     result = TABLE["full"](size=tuple(input.shape), fill_value=fill_value,
@@ -301,8 +326,17 @@ def arange(*bounds: Any, dtype: Any = None, device: Any = None, requires_grad: b
     return finish(result, requires_grad)
 
 
-def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False, layout: Any = None, out: Any = None) -> Tensor:  # fmt: skip
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    out: Any = None,
+) -> Tensor:
     """linspace(start, end, steps): evenly spaced, both ends included."""
     require_cpu(device)
     if not hasattr(steps, "__index__"):
@@ -334,8 +368,17 @@ def symmetric_range(start: Any, end: Any, steps: int, dtype: DType) -> np.ndarra
     return values.astype(dtype.storage)
 
 
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None,
-             device: Any = None, requires_grad: bool = False, layout: Any = None) -> Tensor:  # fmt: skip
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+) -> Tensor:
     """logspace(start, end, steps, base=10.0)."""
     dtype = as_dtype(dtype) or default_dtype()
     exponents = linspace(start, end, steps, dtype=BY_NAME["float64"])._array

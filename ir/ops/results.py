@@ -22,7 +22,7 @@ class NamedResult(tuple):
 
 _VALUES = "max min sort topk kthvalue median nanmedian mode cummax cummin"
 FIELDS: dict[str, tuple[str, ...]] = {
-    **{name: ("values", "indices") for name in _VALUES.split()},
+    **dict.fromkeys(_VALUES.split(), ("values", "indices")),
     "aminmax": ("min", "max"),
     "histogram": ("hist", "bin_edges"),
     "histogramdd": ("hist", "bin_edges"),

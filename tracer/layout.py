@@ -1,0 +1,101 @@
+"""Shape and layout of a tensor: sizes, strides, contiguity, transposes by attribute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.op import TABLE
+from ..ir.types import normalize_dim
+from ..ir.value import Value
+from .convert import method
+from .tensor import Size, Tensor
+
+
+def size(self: Any, dim: Any = None) -> Any:
+    """The shape, or the size of one dimension."""
+    if dim is None:
+        return self.shape
+    return self.shape[normalize_dim(dim, self.ndim)]
+
+
+def numel(self: Any) -> int:
+    """How many elements."""
+    return Size(self.shape).numel()
+
+
+for _function in (size, numel):
+    setattr(Value, _function.__name__, _function)
+Value.nelement = numel  # type: ignore[attr-defined]
+Value.dim = Value.ndimension = lambda self: self.ndim  # type: ignore[attr-defined]
+Value.is_floating_point = lambda self: self.dtype.is_floating_point  # type: ignore[attr-defined]
+Value.is_complex = lambda self: self.dtype.is_complex  # type: ignore[attr-defined]
+Value.is_signed = lambda self: self.dtype.is_signed  # type: ignore[attr-defined]
+Value.element_size = lambda self: self.dtype.itemsize  # type: ignore[attr-defined]
+
+
+def element_strides(array: np.ndarray) -> tuple[int, ...]:
+    """Strides in elements; those of size-0 and size-1 dimensions as torch reports them."""
+    if array.flags.c_contiguous:
+        strides, step = [], 1
+        for n in reversed(array.shape):
+            strides.append(step)
+            step *= max(n, 1)
+        return tuple(reversed(strides))
+    return tuple(s // array.itemsize for s in array.strides)
+
+
+@method
+def stride(self: Tensor, dim: Any = None) -> Any:
+    """Distance in elements between neighbours along each dimension."""
+    strides = element_strides(self._array)
+    return strides if dim is None else strides[dim]
+
+
+@method
+def storage_offset(self: Tensor) -> int:
+    """Where the first element lies in the storage, in elements."""
+    if self._array.size == 0:
+        return 0
+    root = self.storage_.root
+    here = self._array.__array_interface__["data"][0]
+    return (here - root.__array_interface__["data"][0]) // self._array.itemsize
+
+
+@method
+def data_ptr(self: Tensor) -> int:
+    """The address of the first element."""
+    return self._array.__array_interface__["data"][0] if self._array.size else 0
+
+
+@method
+def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
+    """Are the elements in row-major order without gaps?"""
+    return self._array.flags.c_contiguous
+
+
+@method
+def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor itself if contiguous, else a copy in row-major order."""
+    return self if self._array.flags.c_contiguous else TABLE["contiguous"](self)
+
+
+@property
+def T(self: Any) -> Any:
+    """The tensor with its dimensions reversed."""
+    return self.permute(tuple(range(self.ndim))[::-1])
+
+
+@property
+def mT(self: Any) -> Any:
+    """The last two dimensions swapped."""
+    if self.ndim == 0:
+        return self
+    if self.ndim < 2:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "
+                           f"{self.ndim}-D tensor.")  # fmt: skip
+    return self.transpose(-2, -1)
+
+
+Value.T, Value.mT = T, mT  # type: ignore[attr-defined]

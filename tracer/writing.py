@@ -1,0 +1,69 @@
+"""Writing a tensor's elements: copy_, fill_, zero_."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.op import TABLE
+from .convert import _from_array, method, to_dtype
+from .inplace import run_inplace
+from .tensor import Tensor
+
+
+@method
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Copies `src`, broadcast and cast, into this tensor."""
+    if isinstance(src, int | float | complex | np.number | np.bool_):
+        src = _from_array(src)
+    if not isinstance(src, Tensor):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not "
+                        f"{src.__class__.__name__}")  # fmt: skip
+    return run_inplace(copy, self, (src,), {})
+
+
+def copy(target: Any, src: Any) -> Any:
+    """What `copy_` writes: `src` as a value of the target's type."""
+    if tuple(src.shape) != tuple(target.shape):
+        src = src.expand(tuple(target.shape))
+    src = to_dtype(src, target.dtype)
+    return TABLE["copy"](overwritten(target), src)
+
+
+def overwritten(target: Any) -> Any:
+    """The value a write replaces, where it has history of its own."""
+    return target if target._requires_grad else None
+
+
+@method
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Sets every element to `value`."""
+    return run_inplace(fill, self, (value,), {})
+
+
+def fill(target: Any, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise RuntimeError(
+                "fill_ only supports 0-dimension value tensor but got tensor with "
+                f"{value.ndim} dimensions."
+            )
+        size, value = tuple(target.shape), to_dtype(value, target.dtype)
+        return TABLE["fill_tensor"](overwritten(target), value, size=size)
+    if isinstance(value, complex) and not target.dtype.is_complex:
+        raise RuntimeError("value cannot be converted to type without overflow")
+    if not isinstance(value, int | float | complex | np.number | np.bool_):
+        raise TypeError(f"fill_(): argument 'value' must be Tensor or Number, not "
+                        f"{value.__class__.__name__}")  # fmt: skip
+    return TABLE["fill"](target, value=value)
+
+
+@method
+def zero_(self: Tensor) -> Tensor:
+    """Sets every element to zero."""
+    return run_inplace(zero, self, (), {})
+
+
+def zero(target: Any) -> Any:
+    return TABLE["zero"](target)
