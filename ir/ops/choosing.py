@@ -18,7 +18,7 @@ def _bits(x: Any, dtype: np.dtype) -> Any:
     return x.view(_BITS[dtype.itemsize])
 
 
-def choose(mask: Any, a: Any, b: Any) -> np.ndarray:
+def choose(mask: Any, a: Any, b: Any) -> Any:
     """`np.where(mask, a, b)`; of two arrays of one dtype by their bits where that is faster."""
     if mask.size < SMALL or mask.dtype != np.bool_:
         return np.where(mask, a, b)

@@ -33,7 +33,7 @@ def activation(
 # --- pieces of lines -----------------------------------------------------------------------------
 
 
-def _relu(x: np.ndarray) -> np.ndarray:
+def _relu(x: np.ndarray) -> Any:
     if x.dtype == np.bool_:
         raise RuntimeError("Boolean inputs not supported for relu")
     if x.dtype.kind == "c":
@@ -145,7 +145,7 @@ celu_op = activation("celu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vj
                      sample=_ELU_SAMPLE)  # fmt: skip
 
 
-def _softplus(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0) -> np.ndarray:
+def _softplus(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0) -> Any:
     scaled = x * x.dtype.type(beta)
     soft = np.log1p(np.exp(np.minimum(scaled, threshold))) / x.dtype.type(beta)
     return choose(scaled > threshold, x, soft)
@@ -192,7 +192,7 @@ mish_op = activation(
 )  # fmt: skip
 
 
-def _gelu(x: np.ndarray, *, approximate: str = "none") -> np.ndarray:
+def _gelu(x: np.ndarray, *, approximate: str = "none") -> Any:
     if approximate == "tanh":
         inner = np.tanh(ROOT_2_PI * (x + 0.044715 * x * x * x))
     else:
@@ -230,7 +230,7 @@ def _halves(x: Any, dim: int) -> tuple[Any, Any]:
     return x.narrow(dim, 0, half), x.narrow(dim, half, half)
 
 
-def _glu(x: np.ndarray, *, dim: int) -> np.ndarray:
+def _glu(x: np.ndarray, *, dim: int) -> Any:
     first, second = np.split(x, 2, axis=dim)
     return first / (1 + np.exp(-second))
 

@@ -17,7 +17,7 @@ from .softmax import total
 # --- softmax that gives 0 where everything is masked ---------------------------------------------
 
 
-def _safe_softmax(x: np.ndarray, *, dim: int = -1) -> np.ndarray:
+def _safe_softmax(x: np.ndarray, *, dim: int = -1) -> Any:
     if not x.size:
         return x.copy()
     largest = np.max(x, axis=dim, keepdims=True)
@@ -51,7 +51,7 @@ safe_softmax = define(
 def _attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, *, is_causal: bool = False,
     scale: float,
-) -> np.ndarray:  # fmt: skip
+) -> Any:  # fmt: skip
     scores = np.matmul(query, np.swapaxes(key, -2, -1))
     scores *= scores.dtype.type(scale)
     if attn_mask is not None:
@@ -116,7 +116,7 @@ _WORDS = {"float32": "float", "float64": "double", "float16": "c10::Half", "int6
           "bfloat16": "c10::BFloat16", "int32": "int"}  # fmt: skip
 
 
-def _word(value: Any) -> str:
+def _word(value: Any) -> Any:
     return _WORDS.get(value.dtype.name, value.dtype.name)
 
 

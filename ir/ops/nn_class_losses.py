@@ -150,7 +150,7 @@ nll_loss2d = define("nll_loss2d", "self target weight? -> result total_weight",
 # --- margins -------------------------------------------------------------------------------------
 
 
-def _numpy_reduced(loss: np.ndarray, reduction: str) -> np.ndarray:
+def _numpy_reduced(loss: np.ndarray, reduction: str) -> Any:
     if reduction == "none":
         return loss
     total = np.add.reduce(loss, axis=None)
@@ -160,7 +160,7 @@ def _numpy_reduced(loss: np.ndarray, reduction: str) -> np.ndarray:
 def _multi_margin(
     x: np.ndarray, target: np.ndarray, weight: Any = None, *, p: int = 1, margin: float = 1.0,
     reduction: str = "mean",
-) -> np.ndarray:  # fmt: skip
+) -> Any:  # fmt: skip
     """Of (batch, class): sum over the other classes of max(0, margin - x[target] + x) ** p."""
     rows = np.arange(x.shape[0])
     excess = np.maximum(x - x[rows, target][:, None] + x.dtype.type(margin), 0)

@@ -28,7 +28,9 @@ def _chunks(count: int, bytes_each: int) -> Any:
     return (slice(k, min(count, k + step)) for k in range(0, count, step))
 
 
-def _columns(x: np.ndarray, kernel: Ints, stride: Ints, dilation: Ints, out: Ints, groups: int):
+def _columns(
+    x: np.ndarray, kernel: Ints, stride: Ints, dilation: Ints, out: Ints, groups: int
+) -> Any:
     """The windows of a padded array as matrices: (batch, group, channel * kernel, positions)."""
     batch, channels = x.shape[:2]
     rows = channels // groups * math.prod(kernel)
@@ -39,8 +41,9 @@ def _depthwise(x: np.ndarray, weight: np.ndarray, groups: int) -> bool:
     return groups > 1 and weight.shape[1] == 1 and weight.shape[0] == groups
 
 
-def _per_channel(weight: np.ndarray, position: Ints, dims: int) -> np.ndarray:
-    return weight[(slice(None), 0, *position)].reshape(-1, *(1,) * dims)
+def _per_channel(weight: np.ndarray, position: Ints, dims: int) -> Any:
+    place: Any = (slice(None), 0, *position)
+    return weight[place].reshape(-1, *(1,) * dims)
 
 
 def _depthwise_sum(x: Any, weight: Any, result: Any, stride: Ints, dilation: Ints) -> None:
@@ -115,7 +118,8 @@ def _conv_weight(
         for part in _chunks(batch, 4 * grad[:1].nbytes):
             for position, place in offsets(kernel, stride, dilation, out):
                 products = x[part][place] * grad[part]
-                result[(slice(None), 0, *position)] += products.sum((0, *range(2, products.ndim)))
+                where: Any = (slice(None), 0, *position)
+                result[where] += products.sum((0, *range(2, products.ndim)))
         return result
     rows, positions = math.prod(shape[1:]), math.prod(out)
     total = np.zeros((groups, channels // groups, rows), np.result_type(x, grad))
@@ -196,7 +200,7 @@ convolution = define(
         bias=_bias_vjp,
     ),
 )  # fmt: skip
-conv_input = define(
+conv_input: Any = define(
     "conv_input", "self weight bias? -> result", numpy=_conv_input, infer=_input_type,
     lower=Template("conv_input"), node="ConvolutionBackward0",
     samples=_samples(("output", "weight"), "size"),
@@ -209,7 +213,7 @@ conv_input = define(
         bias=_bias_vjp,
     ),
 )  # fmt: skip
-conv_weight = define(
+conv_weight: Any = define(
     "conv_weight", "self grad_output -> result", numpy=_conv_weight, infer=_weight_type,
     lower=Template("conv_weight"), node="ConvolutionBackwardBackward0",
     samples=_samples(("input", "output"), "kernel"),

@@ -27,14 +27,14 @@ def _ints(value: Any, dims: int, argument: str) -> Ints:
     return tuple(int(n) for n in listed)
 
 
-def _batched(name: str, input: Any, dims: int) -> bool:
+def _batched(name: str, input: Any, dims: int) -> Any:
     if input.ndim not in (dims + 1, dims + 2):
         raise RuntimeError(f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to "
                            f"{name}, but got input of size: {list(input.shape)}")  # fmt: skip
     return input.ndim == dims + 2
 
 
-def _kernel_dims(weight: Any) -> int:
+def _kernel_dims(weight: Any) -> Any:
     if weight.ndim < 3:
         raise RuntimeError("weight should have at least three dimensions")
     return weight.ndim - 2

@@ -34,7 +34,7 @@ def _states(
     return labels, exists, skips
 
 
-def _log_add(*values: np.ndarray) -> np.ndarray:
+def _log_add(*values: np.ndarray) -> Any:
     largest = np.maximum.reduce(values)
     safe = np.where(np.isneginf(largest), 0, largest)
     return np.log(sum(np.exp(v - safe) for v in values)) + safe

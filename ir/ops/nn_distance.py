@@ -115,7 +115,7 @@ def _pairs(count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.triu_indices(count, 1)
 
 
-def _p_norm(difference: np.ndarray, p: float) -> np.ndarray:
+def _p_norm(difference: np.ndarray, p: float) -> Any:
     size = np.abs(difference)
     if p == 0:
         return np.count_nonzero(size, axis=-1).astype(size.dtype)
@@ -128,7 +128,7 @@ def _p_norm(difference: np.ndarray, p: float) -> np.ndarray:
     return (size ** size.dtype.type(p)).sum(-1) ** size.dtype.type(1 / p)
 
 
-def _pdist(x: np.ndarray, *, p: float = 2.0) -> np.ndarray:
+def _pdist(x: np.ndarray, *, p: float = 2.0) -> Any:
     first, second = _pairs(x.shape[0])
     return _p_norm(x[first] - x[second], p)
 
@@ -182,7 +182,7 @@ def pdist(input: Any, p: float = 2.0) -> Any:
 # --- bilinear forms ------------------------------------------------------------------------------
 
 
-def _form(x1: np.ndarray, weight: np.ndarray, x2: np.ndarray) -> np.ndarray:
+def _form(x1: np.ndarray, weight: np.ndarray, x2: np.ndarray) -> Any:
     """sum over i and j of x1[b, i] * weight[o, i, j] * x2[b, j]."""
     width = x1.shape[1] * x2.shape[1]
     outer = (x1[:, :, None] * x2[:, None, :]).reshape(x1.shape[0], width)

@@ -81,7 +81,7 @@ embedding_op = define(
         embedding_grad(grad, indices, count=weight_type.shape[0], padding_idx=padding_idx,
                        scale_grad_by_freq=scale_grad_by_freq))),
 )  # fmt: skip
-embedding_grad = define(
+embedding_grad: Any = define(
     "embedding_grad", "self indices -> result", numpy=_embedding_grad, lower=Template("scatter"),
     node="EmbeddingDenseBackward0", samples=_lookup_samples("grad", "indices", count=5),
     infer=lambda self, indices, *, count, **_: TensorType(self.dtype, (count, self.shape[-1])),
@@ -199,7 +199,7 @@ def _renormalize(weight: Any, indices: Any, max_norm: float, norm_type: float) -
         state.grad_enabled = grad_enabled
 
 
-def _padding(padding_idx: Any, weight: Any, error: Any) -> int:
+def _padding(padding_idx: Any, weight: Any, error: Any) -> Any:
     if padding_idx is None:
         return -1
     count = weight.shape[0]
@@ -315,7 +315,7 @@ def embedding_bag(
 # --- one_hot -------------------------------------------------------------------------------------
 
 
-def _one_hot(indices: np.ndarray, *, count: int) -> np.ndarray:
+def _one_hot(indices: np.ndarray, *, count: int) -> Any:
     return (indices[..., None] == np.arange(count)).astype(np.int64)
 
 

@@ -36,7 +36,7 @@ class Tap(NamedTuple):
         product = math.prod(f[along.count(d)] for d, f in enumerate(self.factors))
         return np.where(self.inside, product, 0).astype(self.factors[0][0].dtype, copy=False)
 
-    def towards(self, tangent: np.ndarray) -> np.ndarray:
+    def towards(self, tangent: np.ndarray) -> Any:
         """The derivative of the weight in the direction `tangent`, (batch, points, dims)."""
         dims = len(self.factors)
         return sum(self.weight(d) * tangent[..., dims - 1 - d] for d in range(dims))
@@ -143,7 +143,7 @@ def _taps(grid: np.ndarray, size: Ints, mode: str, padding: str, align: bool) ->
 # --- evaluation ----------------------------------------------------------------------------------
 
 
-def _flat_tangent(tangent: Any) -> np.ndarray:
+def _flat_tangent(tangent: Any) -> Any:
     return tangent.reshape(tangent.shape[0], math.prod(tangent.shape[1:-1]), tangent.shape[-1])
 
 
@@ -155,7 +155,7 @@ def _gather(x: np.ndarray, tap: Tap) -> np.ndarray:
 def _sample(
     x: np.ndarray, grid: np.ndarray, tangent: Any = None, *, mode: str, padding: str,
     align: bool = False,
-) -> np.ndarray:  # fmt: skip
+) -> Any:  # fmt: skip
     """The samples; with a tangent, how they change as the grid moves along it."""
     direction = None if tangent is None else _flat_tangent(tangent)
     total: Any = 0
@@ -276,7 +276,7 @@ def _slopes_rule(grad: Any, grad_output: Any, self: Any, grid: Any, tangent: Any
             grid_slopes(grad_output, self, grid, grad, **options))  # fmt: skip
 
 
-grid_slopes = define(
+grid_slopes: Any = define(
     "grid_slopes", "grad_output self grid tangent? -> result", numpy=_grid_slopes,
     infer=lambda grad_output, self, grid, tangent=None, **_: grid,
     samples=lambda rng: [((rng.standard_normal((2, 3, 3, 2)), *_samples(rng)[0][0]),
@@ -349,12 +349,12 @@ def _base(size: Ints, align: bool, dtype: np.dtype) -> np.ndarray:
     return np.stack([*grids[::-1], np.ones(size, dtype)], axis=-1).reshape(-1, len(size) + 1)
 
 
-def _affine(theta: np.ndarray, *, size: Ints, align: bool = False) -> np.ndarray:
+def _affine(theta: np.ndarray, *, size: Ints, align: bool = False) -> Any:
     grid = np.matmul(_base(size, align, theta.dtype), theta.swapaxes(1, 2))
     return grid.reshape(theta.shape[0], *size, len(size))
 
 
-def _affine_adjoint(grad: np.ndarray, *, size: Ints, align: bool = False) -> np.ndarray:
+def _affine_adjoint(grad: np.ndarray, *, size: Ints, align: bool = False) -> Any:
     flat = grad.reshape(grad.shape[0], math.prod(size), len(size))
     return np.matmul(flat.swapaxes(1, 2), _base(size, align, grad.dtype))
 
@@ -366,7 +366,7 @@ affine_grid_op = define(
     samples=lambda rng: [((rng.standard_normal((2, 2, 3)),), {"size": (3, 4)})],
     vjp=dict(self=lambda grad, size, align: affine_adjoint(grad, size=size, align=align)),
 )  # fmt: skip
-affine_adjoint = define(
+affine_adjoint: Any = define(
     "affine_adjoint", "self -> result", numpy=_affine_adjoint,
     infer=lambda self, *, size, align=False: TensorType(
         self.dtype, (self.shape[0], len(size), len(size) + 1)),

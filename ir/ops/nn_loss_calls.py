@@ -220,7 +220,7 @@ def _variance(input: Any, var: Any) -> Any:
         if var < 0:
             raise ValueError("var has negative entry/entries")
         return input.new_full(tuple(input.shape), var)
-    if bool((var < 0).any()):
+    if bool(var.lt(0).any()):
         raise ValueError("var has negative entry/entries")
     have, wanted = tuple(var.shape), tuple(input.shape)
     if have == wanted:

@@ -12,7 +12,7 @@ from .nn_activations import logsigmoid_op
 from .nn_common import reduce_loss, spread_loss
 
 
-def _reduce(loss: np.ndarray, reduction: str) -> np.ndarray:
+def _reduce(loss: np.ndarray, reduction: str) -> Any:
     if reduction == "none":
         return loss
     total = np.add.reduce(loss, axis=None)
@@ -148,7 +148,7 @@ binary_cross_entropy = loss_entry(
 )  # fmt: skip
 
 
-def _log_sigmoid(x: np.ndarray) -> np.ndarray:
+def _log_sigmoid(x: np.ndarray) -> Any:
     return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
 
 

@@ -15,7 +15,7 @@ from .nn_pad import pad
 from .products import linear
 
 
-def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> bool:
+def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> Any:
     """Is the query batched? AssertionError where the ranks do not belong together."""
     if query.ndim not in (2, 3):
         raise AssertionError("query should be unbatched 2D or batched 3D tensor but received "
@@ -199,8 +199,8 @@ def multi_head_attention_forward(
     padding, mask, is_causal = _masks(query, key_padding_mask, attn_mask, need_weights, is_causal)
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
     if use_separate_proj_weight:
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        q, k, v = _project_apart(query, key, value, weights, in_proj_bias)
+        apart = (q_proj_weight, k_proj_weight, v_proj_weight)
+        q, k, v = _project_apart(query, key, value, apart, in_proj_bias)
     else:
         q, k, v = _project_packed(query, key, value, in_proj_weight, in_proj_bias)
     mask = _mask_per_head(mask, batch, num_heads, rows, key.shape[0])
@@ -208,7 +208,7 @@ def multi_head_attention_forward(
     q, k, v, mask, padding = _prepare(q, k, v, mask, padding, extra, batch, num_heads)
     mask = _merge_padding(mask, padding, batch, num_heads, k.shape[1])
     dropout_p = dropout_p if training else 0.0
-    weights = None
+    weights: Any = None
     if need_weights:
         result, weights = _attend_with_weights(q, k, v, mask, dropout_p)
         result = result.transpose(0, 1)

@@ -59,7 +59,9 @@ def _normalize_batch(
     return result
 
 
-def _update(input: Any, running_mean: Any, running_var: Any, mean: Any, var: Any, momentum: Any):
+def _update(
+    input: Any, running_mean: Any, running_var: Any, mean: Any, var: Any, momentum: Any
+) -> None:
     """Moves the running moments towards the batch's, in place; autograd does not see the write."""
     for running in (running_mean, running_var):
         if getattr(running, "requires_grad", False):

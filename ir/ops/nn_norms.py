@@ -177,7 +177,9 @@ def _batch_self(grad_result: Any, grad_mean: Any, grad_var: Any, self: Any, weig
     if grad_result is not None and weight is not None:
         grad_result = grad_result * weight.view(shape)
     moments = [None if v is None else v.view(shape) for v in (mean, var, grad_mean, grad_var)]
-    return standardize_vjp(self, *moments[:2], _others(self.ndim), eps, grad_result, *moments[2:])
+    mean, var, grad_mean, grad_var = moments
+    dims = _others(self.ndim)
+    return standardize_vjp(self, mean, var, dims, eps, grad_result, grad_mean, grad_var)
 
 
 def _batch_weight(grad_result: Any, self: Any, mean: Any, var: Any, eps: float) -> Any:

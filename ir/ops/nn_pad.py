@@ -32,7 +32,7 @@ def _negated(pad: Ints) -> Ints:
     return tuple(-n for n in pad)
 
 
-constant_pad_op = define(
+constant_pad_op: Any = define(
     "constant_pad_nd", "self -> result",
     numpy=lambda x, *, pad, value=0: np.array(pad_spatial(x, _pairs(pad), value)),
     infer=lambda self, *, pad, value=0: TensorType(self.dtype, _padded_shape(self.shape, pad)),
@@ -115,7 +115,7 @@ mirror_pad = define(
     vjp=dict(self=lambda grad, self, pad, mode: formally(mirror_fold(
         grad, pad=pad, mode=mode, size=tuple(self.shape)), self)),
 )  # fmt: skip
-mirror_fold = define(
+mirror_fold: Any = define(
     "mirror_fold", "self -> result", numpy=_fold_mirror,
     infer=lambda self, *, pad, mode, size: TensorType(self.dtype, size),
     samples=lambda rng: [((rng.standard_normal((2, 2, 6, 8)),), {

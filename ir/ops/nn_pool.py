@@ -65,7 +65,7 @@ plane_scatter = define(
     samples=lambda rng: _index_samples(rng, (2, 2), size=(3, 4)),
     vjp=dict(self=lambda grad, indices, size: plane_gather(grad, indices, dims=len(size))),
 )  # fmt: skip
-plane_gather = define(
+plane_gather: Any = define(
     "plane_gather", "self indices -> result", numpy=_plane_gather, lower=Template("gather"),
     infer=lambda self, indices, *, dims: TensorType(self.dtype, indices.shape), moves_data=True,
     samples=lambda rng: _index_samples(rng, (3, 4), dims=2),
@@ -303,7 +303,7 @@ def _divisors(
 def _scaled(
     sums: np.ndarray, size: Ints, kernel: Ints, stride: Ints, padding: Ints, inside: bool,
     divisor: int | None,
-) -> np.ndarray:  # fmt: skip
+) -> Any:  # fmt: skip
     if divisor is None:
         out = sums.shape[-len(kernel) :]
         divisor = _divisors(size, kernel, stride, padding, out, inside)
@@ -316,7 +316,7 @@ def _scaled(
 def _avg_pool(
     x: np.ndarray, *, kernel: Ints, stride: Ints, padding: Ints, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
-) -> np.ndarray:  # fmt: skip
+) -> Any:  # fmt: skip
     size, ones = x.shape[-len(kernel) :], (1,) * len(kernel)
     out = out_size(size, kernel, stride, padding, ones, ceil_mode)
     padded = pad_spatial(x, _hanging_pads(size, kernel, stride, padding, ones, out))

@@ -55,7 +55,7 @@ pixel_shuffle_op = define(
     samples=lambda rng: [((rng.standard_normal((2, 8, 3, 2)),), {"factor": 2})],
     vjp=dict(self=lambda grad, factor: pixel_unshuffle_op(grad, factor=factor)),
 )  # fmt: skip
-pixel_unshuffle_op = define(
+pixel_unshuffle_op: Any = define(
     "pixel_unshuffle", "self -> result", moves_data=True,
     numpy=lambda x, *, factor: _unshuffle(x, factor, np.transpose),
     infer=lambda self, *, factor: TensorType(self.dtype, _unshuffle_shape(self.shape, factor)),
@@ -104,7 +104,7 @@ def _regroup(x: Any, groups: int) -> Any:
     return split.swapaxes(1, 2).reshape(shape)
 
 
-channel_shuffle_op = define(
+channel_shuffle_op: Any = define(
     "channel_shuffle", "self -> result", moves_data=True,
     numpy=lambda x, *, groups: _regroup(x, groups), infer=lambda self, *, groups: self,
     lower=Decompose(lambda self, *, groups: _regroup(self, groups)),
@@ -169,7 +169,7 @@ im2col = define(
     vjp=dict(self=lambda grad, self_type, kernel, dilation, padding, stride: col2im(
         grad, size=self_type.shape[-2:], **_geometry(kernel, dilation, padding, stride))),
 )  # fmt: skip
-col2im = define(
+col2im: Any = define(
     "col2im", "self -> result", numpy=_col2im, node="Col2ImBackward0",
     infer=lambda self, *, size, kernel, **_: TensorType(self.dtype, (
         *self.shape[:-2], self.shape[-2] // math.prod(kernel), *size)),

@@ -32,7 +32,7 @@ def _scale(kind: Any, size: int, out: int, scale: Any, align: bool) -> Any:
     return kind(size) / kind(out)
 
 
-def _centres(kind: Any, size: int, out: int, scale: Any, align: bool) -> np.ndarray:
+def _centres(kind: Any, size: int, out: int, scale: Any, align: bool) -> Any:
     step = _scale(kind, size, out, scale, align)
     places = np.arange(out, dtype=kind)
     return step * places if align else step * (places + kind(0.5)) - kind(0.5)
@@ -58,11 +58,11 @@ def _linear(kind: Any, size: int, out: int, scale: Any, align: bool) -> Taps:
     return np.stack([low, np.minimum(low + 1, size - 1)]), np.stack([1 - part, part])
 
 
-def _cubic_near(x: np.ndarray, a: float) -> np.ndarray:
+def _cubic_near(x: np.ndarray, a: float) -> Any:
     return ((a + 2) * x - (a + 3)) * x * x + 1
 
 
-def _cubic_far(x: np.ndarray, a: float) -> np.ndarray:
+def _cubic_far(x: np.ndarray, a: float) -> Any:
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
 
@@ -79,7 +79,7 @@ def _cubic(kind: Any, size: int, out: int, scale: Any, align: bool) -> Taps:
     return np.clip(index, 0, size - 1), np.stack(cubic_weights(centre - low))
 
 
-def _filter(name: str, x: np.ndarray) -> np.ndarray:
+def _filter(name: str, x: np.ndarray) -> Any:
     x = np.abs(x)
     if name == "linear":
         return np.maximum(1 - x, 0)
@@ -144,7 +144,7 @@ def _transposed(mode: str, dtype: np.dtype, size: int, out: int, scale: Any, ali
 # --- evaluation ----------------------------------------------------------------------------------
 
 
-def _apply(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
+def _apply(x: np.ndarray, axis: int, taps: Taps) -> Any:
     index, weight = taps
     if index.shape[0] == 1 and (weight == 1).all():
         return np.take(x, index[0], axis=axis)
@@ -158,7 +158,7 @@ def _apply(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
     return total
 
 
-def _even(x: np.ndarray, axis: int, out: int) -> np.ndarray:
+def _even(x: np.ndarray, axis: int, out: int) -> Any:
     """Averages over bins of one length."""
     length = x.shape[axis] // out
     split = x.reshape(*x.shape[:axis], out, length, *x.shape[axis + 1 :])
@@ -223,10 +223,10 @@ def _average_rule(grad: Any, self: Any, size: Ints) -> Any:
     return formally(resample_adjoint(grad, source=source, mode="adaptive", size=size), self)
 
 
-_SAMPLES = ({"mode": "nearest", "size": (3, 7)}, {"mode": "linear", "size": (3, 7)},
-            {"mode": "cubic", "size": (6, 3), "align": True},
-            {"mode": "linear-aa", "size": (3, 3)}, {"mode": "adaptive", "size": (3, 2)},
-            {"mode": "nearest-exact", "size": (6, 9), "scales": (1.5, 1.6)})  # fmt: skip
+_SAMPLES: Any = ({"mode": "nearest", "size": (3, 7)}, {"mode": "linear", "size": (3, 7)},
+                 {"mode": "cubic", "size": (6, 3), "align": True},
+                 {"mode": "linear-aa", "size": (3, 3)}, {"mode": "adaptive", "size": (3, 2)},
+                 {"mode": "nearest-exact", "size": (6, 9), "scales": (1.5, 1.6)})  # fmt: skip
 resample = define(
     "resample", "self -> result", numpy=_resample, node=_node, lower=Template("resample"),
     infer=lambda self, *, size, **_: TensorType(

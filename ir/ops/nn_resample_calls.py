@@ -53,7 +53,7 @@ def _is_int(value: Any) -> bool:
     return not isinstance(value, bool) and hasattr(value, "__index__")
 
 
-def _listed(input: Any, value: Any, word: str, kind: str) -> tuple[Any, ...]:
+def _listed(input: Any, value: Any, word: str, kind: str) -> Any:
     dims = input.ndim - 2
     if not isinstance(value, list | tuple):
         return (value,) * dims

@@ -41,9 +41,12 @@ def pad_spatial(x: np.ndarray, pads: Pads, value: Any = 0) -> np.ndarray:
     result = make(shape, x.dtype)
     if value != 0:
         result.fill(value)
-    inner = tuple(slice(max(b, 0), n + b + min(a, 0)) for n, (b, a) in zip(x.shape[lead:], pads))
-    source = tuple(slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(x.shape[lead:], pads))
-    result[(..., *inner)] = x[(..., *source)]
+    sizes = x.shape[lead:]
+    inner: Any = [slice(max(b, 0), n + b + min(a, 0)) for n, (b, a) in zip(sizes, pads)]
+    source: Any = [slice(max(-b, 0), n - max(-a, 0)) for n, (b, a) in zip(sizes, pads)]
+    place: Any = (..., *inner)
+    seen: Any = (..., *source)
+    result[place] = x[seen]
     return result
 
 
