@@ -51,10 +51,23 @@ class Generator:
         if str(device).split(":")[0] != "cpu":
             raise RuntimeError(f"Generator: device {device} has no generator; only cpu has one")
         self.device = device
+        self._begin(DEFAULT_SEED)
+
+    def __getattr__(self, name: str) -> object:
+        # numpy.random is a third of NumPy's import time: load it with the first draw
+        if name not in ("_bits", "_legacy"):
+            raise AttributeError(f"'Generator' object has no attribute '{name}'")
         self._bits = np.random.MT19937(0)
         # Seeds as the reference mt19937 does, and fills uint32 arrays faster than random_raw.
         self._legacy = np.random.RandomState(self._bits)
-        self.manual_seed(DEFAULT_SEED)
+        self._legacy.seed(self._seed & 0xFFFFFFFF)
+        return object.__getattribute__(self, name)
+
+    def _begin(self, seed: int) -> None:
+        self._seed = seed
+        self._fresh = True
+        self.next_normal: float | None = None
+        self._single_normal: float | None = None
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of a seed in [-2^63, 2^64); the lower 32 bits decide the numbers."""
@@ -64,11 +77,8 @@ class Generator:
         seed = operator.index(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
-        self._seed = seed % 2**64
+        self._begin(seed % 2**64)
         self._legacy.seed(self._seed & 0xFFFFFFFF)
-        self._fresh = True
-        self.next_normal: float | None = None
-        self._single_normal: float | None = None
         return self
 
     def seed(self) -> int:
