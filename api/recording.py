@@ -257,10 +257,12 @@ class Recording:
     def leaked(self, out_leaves: list[Any]) -> str:
         """Tensors made by the body that outlive it other than as results or gradients."""
         recorder = self.recorder
-        allowed = {id(t) for t in out_leaves if isinstance(t, Tensor)}
+        tensors = [t for t in out_leaves if isinstance(t, Tensor)]
+        allowed = {id(t) for t in tensors}
+        allowed |= {id(t._view.base) for t in tensors if t._view is not None}
         allowed |= {id(t._grad) for t in recorder.externals if t._grad is not None}
         allowed |= {id(t._grad) for t in recorder.grad_assigned.values() if t._grad is not None}
-        allowed |= saved_by_graph([t for t in out_leaves if isinstance(t, Tensor)])
+        allowed |= saved_by_graph(tensors)
         watched = [
             (weakref.ref(e.tensor), str(e.var.type)) for e in recorder.entries.values()
             if e.memory.external is None and id(e.tensor) not in allowed
@@ -320,6 +322,8 @@ def saved_by_graph(results: list[Tensor]) -> set[int]:
         seen.add(id(node))
         saved = getattr(node, "saved", ())
         if isinstance(saved, tuple):
-            found.update(id(entry) for entry in saved if isinstance(entry, Tensor))
+            kept = [entry for entry in saved if isinstance(entry, Tensor)]
+            found.update(map(id, kept))
+            found.update(id(entry._view.base) for entry in kept if entry._view is not None)
         stack.extend(e[0] for e in node.edges if e is not None)
     return found
