@@ -3,7 +3,7 @@
 import wengert as torch
 """
 
-from pathlib import Path as _Path
+import os as _os
 
 from . import tracer
 from .ir import types as _types
@@ -97,7 +97,7 @@ from .tracer.windows import (
     kaiser_window,
 )
 
-_tape.add_package_folder(str(_Path(__file__).resolve().parent))
+_tape.add_package_folder(_os.path.dirname(_os.path.realpath(__file__)))
 __version__ = "0.1.0"
 
 float, double, half = float32, float64, float16

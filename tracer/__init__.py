@@ -1,6 +1,6 @@
 """The eager tensor, its autograd engine and the recorder."""
 
-from pathlib import Path
+import os
 
 from ..ir import ops
 from . import (
@@ -26,5 +26,5 @@ from . import (
 )
 
 # Frames of our rooms are not the user's: `user_place` walks past them.
-tape.add_package_folder(str(Path(__file__).resolve().parent))
-tape.add_package_folder(str(Path(ops.__file__).resolve().parent.parent))
+tape.add_package_folder(os.path.dirname(os.path.realpath(__file__)))
+tape.add_package_folder(os.path.dirname(os.path.dirname(os.path.realpath(ops.__file__))))
