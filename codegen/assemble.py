@@ -35,12 +35,13 @@ from .cluster import Cluster
 from .emit import emit
 from .kernel import LOAD, MODIFY, STORE, Kernel, Lowering, describe
 from .lines import STATUS_WORD
-from .nest import Nest, arrange
+from .nest import Nest
 from .pieces import in_pieces
 from .schedule import Scheduler
 from .skeleton import Argument, Emitted
 from .target import DEFAULT, Target
 from .templates_table import BUILDERS, Operand
+from .vectors import suited
 
 # What a kernel's status means, less one.
 ERRORS = ((IndexError, "index out of range in self"),
@@ -196,7 +197,7 @@ class Assembler:
         text = describe(kernel, self.name_of)
         if kernel.points == 0:
             return
-        nest = arrange(kernel)
+        nest = suited(kernel)
         split = in_pieces(kernel, nest)
         if split is None:
             self.emit_nest(nest, text)
@@ -208,7 +209,9 @@ class Assembler:
     def emit_nest(self, nest: Nest, text: str) -> None:
         kernel = nest.kernel
         emitted = emit(nest, self.buffer_of, self.target)
-        self.modules.setdefault(emitted.name, Module(emitted.text, (emitted.name,)))
+        self.modules.setdefault(
+            emitted.name, Module(emitted.text, (emitted.name,), (), emitted.light)
+        )
         loads = [i.access.var for i in kernel.instrs if i.kind == LOAD]  # type: ignore
         stores = [i.access.var for i in kernel.instrs if i.kind in (STORE, MODIFY)]  # type: ignore
         traffic = sum(v.type.nbytes for v in {*loads}) + sum(v.type.nbytes for v in stores)

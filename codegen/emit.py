@@ -28,6 +28,8 @@ NAME = "KERNEL"
 class Emission(Lines):
     """Emits one nest in map or row form; `buffer_of` tells which Vars share memory."""
 
+    light = False  # does the text need LLVM's whole optimiser?
+
     # -- the skeleton's fields -------------------------------------------------------------
 
     @property
@@ -46,16 +48,18 @@ class Emission(Lines):
 
     def bounds(self) -> str:
         nest = self.nest
+        chunk, piece = "%chunk", ""
         if nest.pieces > 1:
-            count, size = self.number(nest.pieces), self.number(nest.piece)
-            return (
-                f"  %lo = udiv i64 %chunk, {count}\n  %hi = add i64 %lo, 1\n"
-                f"  %piece = urem i64 %chunk, {count}\n  %first = mul i64 %piece, {size}\n"
-                f"  %end = add i64 %first, {size}\n  %last = call i64 @llvm.smin.i64("
-                f"i64 %end, i64 {self.number(nest.loops[nest.outer])})\n"
+            groups, size = self.number(-(-nest.turns // nest.grain)), self.number(nest.piece)
+            chunk = "%group"
+            piece = (
+                f"  %group = urem i64 %chunk, {groups}\n  %piece = udiv i64 %chunk, {groups}\n"
+                f"  %first = mul i64 %piece, {size}\n  %stop = add i64 %first, {size}\n"
+                f"  %last = call i64 @llvm.smin.i64(i64 %stop, i64 "
+                f"{self.number(nest.loops[nest.outer])})\n"
             )
-        return (
-            f"  %lo = mul i64 %chunk, {self.number(nest.grain)}\n"
+        return piece + (
+            f"  %lo = mul i64 {chunk}, {self.number(nest.grain)}\n"
             f"  %end = add i64 %lo, {self.number(nest.grain)}\n"
             f"  %hi = call i64 @llvm.smin.i64(i64 %end, i64 {self.number(nest.turns)})\n"
         )
@@ -70,7 +74,8 @@ class Emission(Lines):
         ))  # fmt: skip
         text += self.metadata() + prelude(self.s.calls, self.target)
         name = "k" + hashlib.sha256(text.encode()).hexdigest()[:20]
-        return Emitted(name, text.replace(NAME, name), tuple(self.arguments), self.nest.chunks)
+        return Emitted(name, text.replace(NAME, name), tuple(self.arguments), self.nest.chunks,
+                       self.light)  # fmt: skip
 
     def metadata(self) -> str:
         """What vectorised loops ask for; see `vectorised`."""
@@ -250,9 +255,10 @@ class Emission(Lines):
 
 
 def emit(nest: Nest, buffer_of: Any, target: Target = DEFAULT) -> Emitted:
-    """The text and launch of a nest."""
-    if nest.form == "column":
-        from .emit_column import ColumnEmission
+    """The text and launch of a nest: in vectors where they serve, else for LLVM's vectoriser."""
+    from .emit_vector import VectorEmission
+    from .vectors import can_vectorise
 
-        return ColumnEmission(nest, buffer_of, target).emit()
+    if can_vectorise(nest):
+        return VectorEmission(nest, buffer_of, target).emit()
     return Emission(nest, buffer_of, target).emit()

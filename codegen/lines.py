@@ -76,12 +76,11 @@ class Lines:
         """The lines that `emit()` adds; `; %3` says that one is for instruction 3."""
         mark = len(self.s.lines)
         emit()
-        numbers = {id(instr.node): i for i, instr in enumerate(self.kernel.instrs) if instr.node}
-        return "".join(
-            f"  {line.text}\n" if line.op is None
-            else f"  {line.text} ; %{numbers.get(line.op, line.op)}\n"
-            for line in self.s.lines[mark:]
-        )  # fmt: skip
+        instrs = enumerate(self.kernel.instrs)
+        numbers = {key: i for i, instr in instrs for key in (i, id(instr.node))}
+        marks = [numbers.get(line.op) for line in self.s.lines[mark:]]  # type: ignore[arg-type]
+        return "".join(f"  {line.text}{'' if i is None else f' ; %{i}'}\n"
+                       for line, i in zip(self.s.lines[mark:], marks))  # fmt: skip
 
     def straight(self, wanted: Iterable[int], known: dict[int, Scalar]) -> str:
         """Lines for the wanted instructions and what they need and is not known yet."""

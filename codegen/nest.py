@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from .kernel import COORDINATE, STORE, Kernel
 
-COLUMNS = 256  # results side by side in column form
+COLUMNS = 64  # results that a turn computes in column form: a vector or a few of them
 GRAIN = 1 << 14  # cheap instructions per chunk: about 4 us
 MOST_CHUNKS = 256
 TILE = 16  # of transposing loops: a cache line of floats
-SHORT_ROW = 16  # rows no longer than this are reduced side by side
+SHORT_ROW = 8  # rows shorter than this are reduced side by side
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,18 @@ class Nest:
     @property
     def chunks(self) -> int:
         if self.pieces > 1:
-            return self.turns * self.pieces
+            return -(-self.turns // self.grain) * self.pieces
         return -(-self.turns // self.grain) if self.turns else 0
 
 
-def arrange(kernel: Kernel) -> Nest:
-    """Orders and joins the loops of a kernel."""
+def arrange(kernel: Kernel, columns: bool = True) -> Nest:
+    """Orders and joins the loops of a kernel; `columns` allows the column form."""
     used = [d for d, n in enumerate(kernel.sizes) if n != 1]
     outer = [d for d in used if d not in kernel.inner]
     inner = [d for d in used if d in kernel.inner]
     tiled = False
     if kernel.free is None:
-        form, outer, inner = _order(kernel, outer, inner)
+        form, outer, inner = _order(kernel, outer, inner, columns)
         outer, tiled = _across(kernel, outer) if form == "map" else (outer, False)
     else:
         form = "map"
@@ -81,7 +81,8 @@ def arrange(kernel: Kernel) -> Nest:
     return Nest(kernel, form, loops, count, strides, varies, shared, grain, turns, tiled)
 
 
-def _order(kernel: Kernel, outer: list[int], inner: list[int]) -> tuple[str, list[int], list[int]]:
+def _order(kernel: Kernel, outer: list[int], inner: list[int], columns: bool,
+           ) -> tuple[str, list[int], list[int]]:  # fmt: skip
     """The form, and the loops with the one to vectorise last."""
     score = dict.fromkeys([*outer, *inner], 0.0)
     for instr in kernel.instrs:
@@ -100,8 +101,10 @@ def _order(kernel: Kernel, outer: list[int], inner: list[int]) -> tuple[str, lis
     if not inner:
         return "map", last(outer), inner
     outer, inner = last(outer), last(inner)
-    columns = kernel.sizes[outer[-1]] if outer else 1
-    sideways = bool(outer) and score[outer[-1]] > score[inner[-1]] and columns >= 4
+    if not outer or not columns:
+        return "row", outer, inner
+    short = kernel.sizes[inner[-1]] < SHORT_ROW <= kernel.sizes[outer[-1]]
+    sideways = short or (score[outer[-1]] > score[inner[-1]] and kernel.sizes[outer[-1]] >= 4)
     return ("column" if sideways else "row"), outer, inner
 
 

@@ -13,16 +13,21 @@ from dataclasses import replace
 from ..ir.graph import Var
 from ..ir.types import TensorType
 from .kernel import FOLD, LOAD, PIECE, STORE, Access, Instr, Kernel
-from .nest import GRAIN, Nest, arrange
+from .nest import GRAIN, Nest
+from .vectors import suited
 
 FEW = 8  # chunks below which the reduced loops are cut as well
 MOST = 64
+CACHED = 1 << 18  # points whose columns can be read one after the other
 
 
 def in_pieces(kernel: Kernel, nest: Nest) -> tuple[Nest, Nest, list[Var]] | None:
     """Nests of both steps and the partial results between them; None where it does not pay."""
     folds = [i for effects in kernel.passes for i in effects if kernel.instrs[i].kind == FOLD]
-    if not folds or len(kernel.passes) > 1 or nest.chunks >= FEW:
+    if not folds or len(kernel.passes) > 1:
+        return None
+    streaming = nest.form == "column" and kernel.points > CACHED
+    if nest.chunks >= FEW and not streaming:
         return None
     if any(kernel.instrs[i].dtype in ("float16", "bfloat16") for i in folds):
         return None  # partial results are kept in the result's dtype, which would round them
@@ -35,12 +40,14 @@ def in_pieces(kernel: Kernel, nest: Nest) -> tuple[Nest, Nest, list[Var]] | None
     if size > 4096:
         size = -(-size // 2048) * 2048
     count = -(-long // size)
+    groups = max(1, FEW // count)
+    grain = -(-nest.turns // groups)
     results = nest.loops[: nest.outer]
     partials = [Var(TensorType(kernel.instrs[i].node.outputs[0].dtype,  # type: ignore[union-attr]
                                (count, math.prod(results)))) for i in folds]  # fmt: skip
     first = _first(kernel, folds, partials)
-    shape = replace(arrange(first), pieces=count, piece=size, grain=1)
-    return shape, arrange(_second(kernel, folds, partials, count)), partials
+    shape = replace(suited(first), pieces=count, piece=size, grain=grain)
+    return shape, suited(_second(kernel, folds, partials, count)), partials
 
 
 def _positions(kernel: Kernel) -> tuple[int, ...]:

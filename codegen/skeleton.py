@@ -61,3 +61,4 @@ class Emitted:
     text: str
     arguments: tuple[Argument, ...]
     chunks: int
+    light: bool = False

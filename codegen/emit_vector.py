@@ -1,0 +1,305 @@
+"""Nests as loops over vectors: the skeletons around vectors.py's lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .emit import BLOCK, Emission
+from .kernel import FOLD
+from .nest import COLUMNS
+from .render import environment
+from .scalar import REGISTER, Scalar
+from .skeleton import Carried, Loop, Part
+from .vectors import Vectors
+
+ROWS = 256  # rows of a column that are added up before the partial sums are
+
+Known = dict[int, Scalar]
+
+
+def render_part(part: Part) -> str:
+    """The text of loops that stand inside another loop's lines."""
+    return environment().get_template("nest_loops.ll.j2").module.nest(part)
+
+
+class VectorEmission(Vectors, Emission):
+    """Emits one nest in vectors; bounds, turns and names are Emission's."""
+
+    light = True
+
+    def parts(self) -> list[Part]:
+        if self.nest.form == "column":
+            return self.strips()
+        known: Known = {}
+        if self.nest.form == "map":
+            effects = self.kernel.passes[0]
+            low, high = ("%lo", "%hi") if self.flat else ("0", self.number(self.nest.loops[-1]))
+            before = self.capture(lambda: self.prepare(effects, known, {}, [self.axis]))
+            text, _ = self.line_of_vectors("0", effects, low, high, known)
+            return [Part(before + text)]
+        parts = []
+        for t, effects in enumerate(self.kernel.passes):
+            if self.kernel.between[t]:
+                parts.append(Part(self.straight(self.kernel.between[t], known)))
+            if effects:
+                parts.append(Part(self.row(t, effects, known)))
+        parts.append(Part(self.straight(self.kernel.between[-1], known)))
+        return parts
+
+    def metadata(self) -> str:
+        return ""
+
+    # -- along the innermost loop ----------------------------------------------------------
+
+    def exact(self) -> bool:
+        """Is nothing left over after the main loop?"""
+        size = self.nest.loops[self.axis]
+        return size % self.wide == 0 and self.nest.pieces == 1
+
+    def line_of_vectors(self, tag: str, effects: list[int], low: str, high: str, known: Known,
+                        ) -> tuple[str, dict[int, Scalar]]:  # fmt: skip
+        """Text of the loops along the axis, wide ones and the rest; and the folds' results."""
+        size, text, tail = self.nest.loops[self.axis], "", self.tail_lanes()
+        totals: dict[int, Scalar] = {}
+        if size >= self.wide:
+            name = f"wide.{tag}"
+            text += (
+                f"  %{name}.count = sub i64 {high}, {low}\n"
+                f"  %{name}.most = and i64 %{name}.count, -{self.wide}\n"
+                f"  %{name}.mid = add i64 {low}, %{name}.most\n"
+            )
+            text += self.vector_loop(name, low, f"%{name}.mid", self.wide, effects, known, totals)
+            low = f"%{name}.mid"
+            lanes = 1 if self.exact() else tail
+            text += self.capture(lambda: totals.update(
+                {i: self.narrowed(i, x, lanes) for i, x in totals.items()}))  # fmt: skip
+        if not (size >= self.wide and self.exact()):
+            text += self.vector_loop(f"rest.{tag}", low, high, tail, effects, known, totals)
+            text += self.capture(lambda: totals.update(
+                {i: self.narrowed(i, x, 1) for i, x in totals.items()}))  # fmt: skip
+        self.v = self.s
+        return text, totals
+
+    def vector_loop(self, name: str, low: str, high: str, lanes: int, effects: list[int],
+                    known: Known, totals: dict[int, Scalar]) -> str:  # fmt: skip
+        """A loop that takes `lanes` elements a turn; totals go in and come out."""
+        self.v = self.reader(lanes)
+        masked = name.startswith("rest") and lanes > 1
+        loop = Loop(name, low, high, str(lanes))
+        folds = [i for i in effects if self.kernel.instrs[i].kind == FOLD]
+        stores = [i for i in effects if i not in folds]
+        vec: Known = {}
+        self.index[self.axis] = f"%{name}"
+        splats = self.capture(lambda: self.prepare(effects, known, vec, [self.axis]))
+
+        def body() -> None:
+            if masked:
+                self.make_mask(name, high)
+            operands = [self.kernel.instrs[i].operands[0] for i in folds]
+            self.vneed(operands, known, vec)  # type: ignore[arg-type]
+            for i in folds:
+                x = self.operand(self.kernel.instrs[i].operands[0], known, vec)
+                total = self.v.argument(f"%a{i}.{name}", self.kernel.instrs[i].dtype)
+                nexts[i] = self.folded(i, total, x).value.text
+            self.vneed(stores, known, vec)
+
+        nexts: dict[int, str] = {}
+        loop.body = self.capture(body)
+        self.mask = None
+        for i in folds:
+            start = totals.get(i) or self.v.start(self.kernel.instrs[i].node)  # type: ignore
+            kind = self.v.m.type(REGISTER[start.dtype])
+            loop.carried.append(Carried(f"%a{i}.{name}", kind, start.value.text, nexts[i]))
+            totals[i] = self.v.argument(f"%a{i}.{name}", self.kernel.instrs[i].dtype)
+        return render_part(Part(splats, [loop]))
+
+    def make_mask(self, name: str, high: str) -> None:
+        """The lanes that are below `high`."""
+        m = self.v.m
+        left = self.lineout(f"sub i64 {high}, %{name}")
+        most = self.lineout(f"call i64 @llvm.smin.i64(i64 {left}, i64 {m.lanes})")
+        short = Scalar(m.argument(self.lineout(f"trunc i64 {most} to i32"), "i32"), "int32")
+        count = self.spread(short).value.text
+        lanes = "<" + ", ".join(f"i32 {k}" for k in range(m.lanes)) + ">"
+        self.mask = m.emit(f"icmp slt {m.type('i32')} {lanes}, {count}", "i1").text
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def row(self, t: int, effects: list[int], known: Known) -> str:
+        """One pass over a row; loops around the innermost one carry partial results."""
+        nest = self.nest
+        dims = list(range(nest.outer, len(nest.loops)))
+        folds = [i for i in effects if self.kernel.instrs[i].kind == FOLD]
+        before = self.capture(lambda: self.prepare(effects, known, {}, dims))
+        begun = dict(self.begun)
+        loops = [self.plain(d, f".{t}") for d in dims]
+        self.cut(loops[0])
+        inner = loops.pop()
+        if folds and nest.loops[-1] > 2 * BLOCK:
+            loops.append(self.blocked(inner, t))
+        inside = dict(known)
+        for k in range(len(dims) - 1):
+            rest = dims[k + 1 :]
+            loops[k].body += self.capture(lambda r=rest: self.prepare(effects, inside, {}, r))
+        text, totals = self.line_of_vectors(str(t), effects, inner.low, inner.high, inside)
+        for loop in reversed(loops):
+            text, totals = self.around(loop, text, totals)
+        self.begun = begun
+
+        def finish() -> None:
+            for i in folds:
+                known[i] = self.s.rounded(totals[i], self.kernel.instrs[i].dtype)
+
+        return before + text + self.capture(finish)
+
+    def around(self, loop: Loop, text: str, totals: dict[int, Scalar]) -> tuple[str, Any]:
+        """A loop around text that gives partial results: they are added up."""
+        outer, nexts = {}, {}
+
+        def add() -> None:
+            for i, x in totals.items():
+                outer[i] = self.s.argument(f"%a{i}.{loop.name}", x.dtype)
+                total = self.s.combine(self.kernel.instrs[i].node, outer[i], x)  # type: ignore
+                nexts[i] = total.value.text
+
+        loop.body += text
+        loop.after = self.capture(add)
+        for i, x in totals.items():
+            start = self.s.start(self.kernel.instrs[i].node).value.text  # type: ignore[arg-type]
+            kind = REGISTER[x.dtype]
+            loop.carried.append(Carried(f"%a{i}.{loop.name}", kind, start, nexts[i]))
+        return render_part(Part("", [loop])), outer
+
+    # -- columns ---------------------------------------------------------------------------
+
+    def outer_loops(self) -> list[Loop]:
+        if self.nest.form != "column":
+            return super().outer_loops()
+        nest, turn = self.nest, Loop("turn", "%lo", "%hi")
+        blocks = -(-nest.loops[self.axis] // COLUMNS)
+        turn.body = self.unravel("%turn", (*nest.loops[: self.axis], blocks))
+        turn.body += (
+            f"  %c0 = mul i64 {self.index[self.axis]}, {COLUMNS}\n"
+            f"  %c.end = add i64 %c0, {COLUMNS}\n"
+            f"  %c1 = call i64 @llvm.smin.i64(i64 %c.end, i64 "
+            f"{self.number(nest.loops[self.axis])})\n"
+            f"  %c.count = sub i64 %c1, %c0\n"
+            f"  %c.most = and i64 %c.count, -{self.wide}\n"
+            f"  %c.mid = add i64 %c0, %c.most\n"
+        )
+        return [turn]
+
+    def strips(self) -> list[Part]:
+        """Columns a vector at a time, through all passes; then the columns that are left."""
+        size, known = self.nest.loops[self.axis], {}
+        effects = [i for e in (*self.kernel.passes, *self.kernel.between) for i in e]
+        loops = range(self.axis, len(self.nest.loops))
+        parts = [Part(self.capture(lambda: self.prepare(effects, known, {}, loops)))]
+        low = "%c0"
+        if size >= self.wide:
+            parts.append(self.strip("wide", low, "%c.mid", self.wide, known))
+            low = "%c.mid"
+        if not (size >= self.wide and size % self.wide == 0):
+            parts.append(self.strip("rest", low, "%c1", self.tail_lanes(), known))
+        return parts
+
+    def strip(self, name: str, low: str, high: str, lanes: int, known: Known) -> Part:
+        self.v = self.reader(lanes)
+        loop = Loop(name, low, high, str(lanes))
+        self.index[self.axis] = f"%{name}"
+        begun = dict(self.begun)
+        known, vec = dict(known), {}
+        if name == "rest" and lanes > 1:
+            loop.body += self.capture(lambda: self.make_mask(name, high))
+        for t, effects in enumerate(self.kernel.passes):
+            stores = self.kernel.between[t]
+            loop.body += self.capture(lambda s=stores: self.vneed(s, known, vec))
+            if effects:
+                loop.body += self.down(f"{name}.{t}", effects, known, vec)
+        last = self.kernel.between[-1]
+        loop.body += self.capture(lambda: self.vneed(last, known, vec))
+        self.mask, self.begun = None, begun
+        return Part("", [loop])
+
+    def down(self, tag: str, effects: list[int], known: Known, vec: Known) -> str:
+        """One pass over the rows under a vector of columns."""
+        nest = self.nest
+        dims = list(range(nest.outer, len(nest.loops)))
+        folds = [i for i in effects if self.kernel.instrs[i].kind == FOLD]
+        before = self.capture(lambda: self.prepare(effects, known, vec, dims))
+        begun = dict(self.begun)
+        loops = [self.plain(d, f".{tag}") for d in dims]
+        self.cut(loops[0])
+        blocks = (
+            [self.row_blocks(loops[0], tag)] if folds and nest.loops[dims[0]] > 2 * ROWS else []
+        )
+        inside, inner = dict(known), dict(vec)
+        for k in range(len(dims)):
+            rest = dims[k + 1 :]
+            loops[k].body = self.capture(lambda r=rest: self.prepare(effects, inside, inner, r))
+        nexts: dict[int, str] = {}
+        last = loops[-1].name
+
+        def body() -> None:
+            operands = [self.kernel.instrs[i].operands[0] for i in folds]
+            self.vneed(operands, inside, inner)  # type: ignore[arg-type]
+            for i in folds:
+                x = self.operand(self.kernel.instrs[i].operands[0], inside, inner)
+                total = self.v.argument(f"%a{i}.{last}", self.kernel.instrs[i].dtype)
+                nexts[i] = self.folded_rows(i, total, x)
+            self.vneed([i for i in effects if i not in folds], inside, inner)
+
+        loops[-1].body += self.capture(body)
+        self.thread(loops, folds, nexts)
+        top = self.add_blocks(blocks, loops[0], folds) if blocks else loops[0]
+        self.begun = begun
+
+        def finish() -> None:
+            for i in folds:
+                x = self.v.argument(f"%a{i}.{top.name}", self.kernel.instrs[i].dtype)
+                vec[i] = self.v.rounded(x, x.dtype)
+
+        return render_part(Part(before, [*blocks, *loops])) + self.capture(finish)
+
+    def folded_rows(self, i: int, total: Scalar, x: Scalar) -> str:
+        """Lanes beyond the last column hold anything: they are never stored."""
+        return self.v.combine(self.kernel.instrs[i].node, total, x).value.text  # type: ignore
+
+    def carried(self, i: int, loop: Loop, start: str, next_: str) -> Carried:
+        kind = self.v.m.type(REGISTER[self.kernel.instrs[i].dtype])
+        return Carried(f"%a{i}.{loop.name}", kind, start, next_)
+
+    def thread(self, loops: list[Loop], folds: list[int], nexts: dict[int, str]) -> None:
+        """Running results go through all loops: an inner one starts where the outer one is."""
+        for k, loop in enumerate(loops):
+            for i in folds:
+                start = self.v.start(self.kernel.instrs[i].node).value.text  # type: ignore
+                start = start if k == 0 else f"%a{i}.{loops[k - 1].name}"
+                last = k == len(loops) - 1
+                next_ = nexts[i] if last else f"%a{i}.{loops[k + 1].name}"
+                loop.carried.append(self.carried(i, loop, start, next_))
+
+    def row_blocks(self, loop: Loop, tag: str) -> Loop:
+        name = f"block.{tag}"
+        block = Loop(name, loop.low, loop.high, str(ROWS))
+        block.body = (
+            f"  %{name}.end = add i64 %{name}, {ROWS}\n"
+            f"  %{name}.top = call i64 @llvm.smin.i64(i64 %{name}.end, i64 {loop.high})\n"
+        )
+        loop.low, loop.high = f"%{name}", f"%{name}.top"
+        return block
+
+    def add_blocks(self, blocks: list[Loop], inner: Loop, folds: list[int]) -> Loop:
+        (block,) = blocks
+
+        def add() -> None:
+            for i in folds:
+                instr = self.kernel.instrs[i]
+                total, part = (self.v.argument(f"%a{i}.{n}", instr.dtype)
+                               for n in (block.name, inner.name))  # fmt: skip
+                next_ = self.v.combine(instr.node, total, part).value.text  # type: ignore
+                start = self.v.start(instr.node).value.text  # type: ignore[arg-type]
+                block.carried.append(self.carried(i, block, start, next_))
+
+        block.after = self.capture(add)
+        return block
