@@ -6,6 +6,7 @@ from typing import Any
 
 from ..ir.ops.creation import shape_of
 from ..ir.ops.drawing import drawn
+from ..ir.ops.implicit import standard_gamma as gamma_sample
 from ..ir.ops.kinds import require_value
 from ..ir.types import broadcast_shapes, default_dtype, int64, type_word
 from ..ir.value import public
@@ -203,9 +204,9 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Tensor:
 
 @public("_standard_gamma", method=False)
 def standard_gamma(input: Any, generator: Any = None) -> Tensor:
-    """_standard_gamma(input, generator=None): gamma samples of unit scale."""
+    """_standard_gamma(input, generator=None): gamma samples of unit scale, with gradients."""
     sample = draw_tensor("gamma", input.shape, input.dtype, input.detach(), generator=generator)
-    return _keep("NotImplemented", sample, input)
+    return gamma_sample(input, sample) if input.requires_grad else sample
 
 
 @public("_sample_dirichlet", method=False)

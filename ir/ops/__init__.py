@@ -20,6 +20,7 @@ from . import (
     fused,
     gamma,
     gathering,
+    implicit,
     index_writes,
     indexing,
     integers,
