@@ -25,6 +25,7 @@ from ..ir.program import (
 )
 from . import (
     expand_windows,  # noqa: F401  enters its rules
+    scan,  # noqa: F401  enters its template
 )
 from . import (
     tail as tails,

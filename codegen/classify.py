@@ -15,6 +15,7 @@ MAP, FREE, VIEW, REDUCE, TEMPLATE, HOST = "map", "free", "view", "reduce", "temp
 GATHER, JOIN, UPDATE = "gather", "join", "update"
 OWN = {"coordinate": FREE, "joined": JOIN, "update": UPDATE}
 
+CONTIGUOUS: set[str] = set()  # templates whose operands must be in row-major order
 TEMPLATES: dict[str, Any] = {}  # name -> function(node) that says whether it has a kernel
 
 

@@ -344,3 +344,16 @@ def _extremum(name: str, values: bool) -> Rule:
 
 RULES["max_dim"], RULES["min_dim"] = _extremum("amax", True), _extremum("amin", True)
 RULES["argmax"], RULES["argmin"] = _extremum("amax", False), _extremum("amin", False)
+
+
+@rule("linalg_vector_norm")
+def vector_norm(x: Any, *, ord: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    if not x.ndim or not numel(x.shape) or ord not in (1, 2, float("inf")):
+        return None
+    shape = tuple(x.shape)
+    dims = tuple(range(len(shape))) if dim is None else tuple(dim)
+    size = x.abs() if ord != 2 else x * x
+    result = TABLE["amax" if ord == float("inf") else "sum"](size, dim=dims, keepdim=True)
+    result = result.sqrt() if ord == 2 else result
+    kept = tuple(n for d, n in enumerate(shape) if d not in dims)
+    return result if keepdim else result.view(kept)

@@ -25,7 +25,7 @@ from .affine import (
     scaled,
     strides_of,
 )
-from .classify import FREE, HOST, JOIN, MAP, REDUCE, TEMPLATE, UPDATE, VIEW, cost
+from .classify import CONTIGUOUS, FREE, HOST, JOIN, MAP, REDUCE, TEMPLATE, UPDATE, VIEW, cost
 from .cluster import Cluster, Order
 from .sources import Sources
 
@@ -72,8 +72,9 @@ class Scheduler(Sources):
             self.draw_near(node)
 
     def place_opaque(self, node: Node, kind: str) -> None:
+        contiguous = kind == TEMPLATE and node.op.lower.name in CONTIGUOUS
         for var in node.present():
-            self.make_loadable(var)
+            self.make_loadable(var, contiguous)
         cluster = self.order.add(self.order.new(kind))
         cluster.members.append(node)
         for var in node.present():
@@ -150,14 +151,16 @@ class Scheduler(Sources):
                 self.store_view(error.node)
                 return False
 
-    def make_loadable(self, var: Var) -> None:
-        """Sees to it that `var` is a strided part of a stored value."""
+    def make_loadable(self, var: Var, contiguous: bool = False) -> None:
+        """Sees to it that `var` is a strided (or contiguous) part of a stored value."""
         while True:
             base, _ = self.base(var)
             if self.is_free(base):
                 self.store_view(self.producer[base])
             try:
-                self.source(var, natural(var.shape), list(var.shape))
+                _, e = self.source(var, natural(var.shape), list(var.shape))
+                if contiguous and e.coefs != natural(var.shape).coefs:
+                    self.store_view(self.producer[var])
                 return
             except Split:
                 self.store_view(self.producer[var])

@@ -12,7 +12,7 @@ from ..ir.program import KernelInfo, Launch, Module, Word
 from ..ir.types import TensorType
 from . import gemm
 from .affine import strides_of
-from .classify import TEMPLATES
+from .classify import CONTIGUOUS, TEMPLATES
 from .gemm_core import core_symbol, core_text
 from .kernel import describe
 from .prelude import prelude
@@ -35,12 +35,16 @@ class Operand:
 BUILDERS: dict[str, Callable[[Any, Node], None]] = {}
 
 
-def template(name: str, can: Callable[[Node], bool]) -> Callable[..., Any]:
-    """Registers the builder of a template and which nodes it takes."""
+def template(name: str, can: Callable[[Node], bool], contiguous: bool = False,
+             ) -> Callable[..., Any]:  # fmt: skip
+    """Registers the builder of a template and which nodes it takes; `contiguous`: with operands
+    in row-major order only."""
 
     def enter(build: Callable[[Any, Node], None]) -> Callable[[Any, Node], None]:
         TEMPLATES[name] = can
         BUILDERS[name] = build
+        if contiguous:
+            CONTIGUOUS.add(name)
         return build
 
     return enter

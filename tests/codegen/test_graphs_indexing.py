@@ -146,3 +146,27 @@ def test_arg_extrema(dim):
 
     native(build(f, (F, 3, 4)), [x])
     native(build(f, (I, 5, 6)))
+
+
+def test_scans():
+    def f(x, i):
+        return (x * 2).cumsum(1), x.permute((2, 0, 1)).cumprod(0), i.cumsum(0), x.cumsum(2).relu()
+
+    native(build(f, (F, 3, 5, 4), (I, 7)))
+    native(build(f, (F, 3, 1, 4), (I, 1)))
+
+
+def test_norms_are_native():
+    def f(x):
+        return x.norm(), x.norm(dim=1), x.norm(1), x.norm(float("inf"), dim=0, keepdim=True)
+
+    native(build(f, (F, 6, 5)))
+
+
+def test_coverage_names_every_op():
+    from wengert.codegen.coverage import coverage
+
+    found = coverage()
+    assert set(found) == set(TABLE)
+    assert found["tanh"] == "fused" and found["convolution"] == "by its parts"
+    assert found["mm"] == "own kernel" and found["linalg_svd"] == "host call"
