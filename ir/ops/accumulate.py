@@ -105,7 +105,7 @@ def identity(reduce: str, dtype: np.dtype) -> Any:
 
 def reduce_at(
     x: np.ndarray, positions: np.ndarray, values: np.ndarray, reduce: str, include_self: bool
-) -> np.ndarray:
+) -> Any:
     """A copy of `x` with the values at each position reduced into it."""
     positions = positions.reshape(-1)
     if not include_self:

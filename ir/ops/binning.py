@@ -72,7 +72,7 @@ def _side(name: str, right: bool, side: Any) -> bool:
     if side == "left" and right:
         raise RuntimeError(f"torch.{name}(): side and right can't be set to opposites, got side of "
                            "left while right was True")  # fmt: skip
-    return side == "right"
+    return bool(side == "right")
 
 
 @public("searchsorted", method=False)

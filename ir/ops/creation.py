@@ -35,7 +35,7 @@ iota = define(
 )  # fmt: skip
 
 
-def _iota(size: int, start: Any, step: Any, dtype: DType) -> np.ndarray:
+def _iota(size: int, start: Any, step: Any, dtype: DType) -> Any:
     if dtype.is_floating_point:  # torch computes start + k * step in the wide type
         return (start + np.arange(size, dtype=np.float64) * step).astype(dtype.compute)
     return (np.arange(size) * step + start).astype(dtype.compute)

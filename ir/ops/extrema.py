@@ -12,7 +12,7 @@ from ..op import Decompose, Template, define
 from ..types import TensorType, bool_, int64, normalize_dim, normalize_dims, type_word
 from ..value import Value, public
 from .kinds import reduced_shape, reduction
-from .reduce import check_tensor, kept
+from .reduce import MAXIMUM, MINIMUM, check_tensor, kept
 from .results import named_result
 
 
@@ -215,8 +215,8 @@ argmin = _arg_function(argmin_op)
 
 def _aminmax(x: np.ndarray, *, dim: Any = None, keepdim: bool = False) -> Any:
     axes = tuple(range(x.ndim)) if dim is None else (dim,) if x.ndim else ()
-    return (np.minimum.reduce(x, axis=axes, keepdims=keepdim),
-            np.maximum.reduce(x, axis=axes, keepdims=keepdim))  # fmt: skip
+    return (MINIMUM.reduce(x, axis=axes, keepdims=keepdim),
+            MAXIMUM.reduce(x, axis=axes, keepdims=keepdim))  # fmt: skip
 
 
 def _aminmax_axes(type_: TensorType, dim: Any) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, Template, define
+from ..op import Decompose, Op, Template, define
 from ..types import TensorType, broadcast_shapes, int64, normalize_dim
 from ..value import Value, public
 from .accumulate import assign_at, combine_at, positions_along, reduce_at
@@ -28,7 +28,7 @@ def scatter_samples(rng: np.random.Generator) -> list[Any]:
             ((x, np.array([[0, 2], [3, 1]]), src), {"dim": 1})]  # fmt: skip
 
 
-def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> np.ndarray:
+def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> Any:
     if not x.ndim or not index.ndim:
         return x.reshape(-1)[index.reshape(-1)].reshape(index.shape)
     if index.shape[:dim] + index.shape[dim + 1 :] == x.shape[:dim] + x.shape[dim + 1 :]:
@@ -93,7 +93,7 @@ scatter_op = define(
     vjp=dict(self=lambda grad, index, dim: scatter_value(grad, index, dim=dim, value=0),
              src=lambda grad, index, src_type, dim: _source_rule(grad, index, src_type, dim)),
 )  # fmt: skip
-scatter_value = define(
+scatter_value: Op = define(
     "scatter_value", "self index -> result", node="ScatterBackward1",
     numpy=lambda x, index, *, dim, value: assign_at(
         x, positions_along(x.shape, index, dim), np.asarray(value).astype(x.dtype)),
@@ -104,7 +104,7 @@ scatter_value = define(
                          for inputs, attrs in scatter_samples(rng)],
     vjp=dict(self=lambda grad, index, dim: scatter_value(grad, index, dim=dim, value=0)),
 )  # fmt: skip
-scatter_add_op = define(
+scatter_add_op: Op = define(
     "scatter_add", "self index src -> result",
     numpy=lambda x, index, src, *, dim: combine_at(
         np.add, x, positions_along(x.shape, index, dim), _corner_of(src, index)),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, Template, define
+from ..op import Decompose, Op, Template, define
 from ..types import TensorType, int64, normalize_dim
 from ..value import Value, public
 from .accumulate import assign_at, combine_at, positions_of, reduce_at, wrapped
@@ -93,7 +93,7 @@ def take_slices(grad: Any, index: Any, dim: int, source_type: TensorType) -> Any
     return index_select_op(grad, index, dim=dim).view(source_type.shape)
 
 
-index_add_op = define(
+index_add_op: Op = define(
     "index_add", "self index source -> result", samples=slice_samples,
     numpy=lambda x, index, source, *, dim, alpha=1: combine_at(
         np.add, x, _positions(x, index, dim), source if alpha == 1 else source * alpha),
@@ -126,7 +126,7 @@ def _filled(x: np.ndarray, index: np.ndarray, value: Any, dim: int) -> np.ndarra
     return result
 
 
-index_fill_op = define(
+index_fill_op: Op = define(
     "index_fill", "self index -> result", infer=lambda self, index, **_: self,
     numpy=lambda x, index, *, dim, value: _filled(x, index, value, dim),
     samples=lambda rng: without_source(rng, value=1.5),
@@ -265,7 +265,7 @@ def _put(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, accumulate: bo
     return assign_at(x, positions, source.reshape(-1))
 
 
-put_op = define(
+put_op: Op = define(
     "put", "self index source -> result", numpy=_put, infer=lambda self, index, source, **_: self,
     lower=Decompose(lambda self, index, source, *, accumulate=False: index_put_op(
         _flat(self), source.reshape(tuple(index.shape)), index, spec=(True,),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Template, define
+from ..op import Op, Template, define
 from ..types import TensorType, bool_, broadcast_shapes, int64
 from ..value import Value, public
 from .accumulate import combine_at, positions_of
@@ -46,7 +46,7 @@ def index_infer(self: TensorType, *indices: TensorType, spec: tuple[bool, ...]) 
     return TensorType(self.dtype, (*rest[:lead], *common, *rest[lead:]))
 
 
-def _index(x: np.ndarray, *indices: np.ndarray, spec: tuple[bool, ...]) -> np.ndarray:
+def _index(x: np.ndarray, *indices: np.ndarray, spec: tuple[bool, ...]) -> Any:
     if len(indices) == 1:
         return np.take(x, indices[0], axis=len(spec) - 1)
     result = x[_place(indices, spec)]
@@ -82,7 +82,7 @@ def _index_put_self(grad: Any, indices: Any, values_type: Any, spec: Any, accumu
     return index_put_op(grad, zeros(values_type), *indices, spec=spec, accumulate=False)
 
 
-index_put_op = define(
+index_put_op: Op = define(
     "index_put", "self values *indices -> result", numpy=_index_put,
     infer=lambda self, values, *indices, **_: self, lower=Template("scatter"),
     samples=lambda rng: [
@@ -299,7 +299,7 @@ def is_one_mask(viewed: Any, indices: list[Any]) -> bool:
     if mask is None or mask.dtype is not bool_ or any(i is not None for i in indices[1:]):
         return False
     _check_mask(viewed, mask, 0)
-    return mask.ndim > 0
+    return bool(mask.ndim > 0)
 
 
 def _write_view(input: Any, viewed: Any, value: Any) -> None:
@@ -335,8 +335,8 @@ def _fit_value(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return value.expand(shape)
 
 
-Value.__getitem__ = getitem  # type: ignore[attr-defined]
-Value.__setitem__ = setitem  # type: ignore[attr-defined]
+for _name, _function in (("__getitem__", getitem), ("__setitem__", setitem)):
+    setattr(Value, _name, _function)
 
 
 @public("index_put_whole", spaces="", inplace=True)

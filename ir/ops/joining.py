@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, Template, define, sum_to_shape
+from ..op import Decompose, Op, Template, define
+from ..pull import sum_to_shape
 from ..types import INTEGER, TensorType, normalize_dim, result_type, type_word
 from ..value import Value, public
 from .kinds import accumulate_type
@@ -117,7 +118,7 @@ def _cat_with(input: Any, *others: Any, dim: int) -> Any:
 
 Value.cat_with = _cat_with  # type: ignore[attr-defined]
 
-flip_op = define(
+flip_op: Op = define(
     "flip", "self -> result", moves_data=True, infer=lambda self, *, dims: self,
     numpy=lambda x, *, dims: np.flip(x, dims).copy(), lower=Template("flip"),
     samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dims": d}) for d in ((0,), (0, 1))],
@@ -135,7 +136,7 @@ def flip(input: Any, *dims: Any, **named: Any) -> Any:
     return flip_op(input, dims=wanted)
 
 
-roll_op = define(
+roll_op: Op = define(
     "roll", "self -> result", moves_data=True, infer=lambda self, **_: self,
     numpy=lambda x, *, shifts, dims: np.roll(x, shifts, dims) if dims else np.roll(x, shifts[0]),
     samples=lambda rng: [((rng.standard_normal((3, 4)),),
@@ -212,7 +213,7 @@ def _rot90_expand(self: Any, *, k: int, dims: tuple[int, int]) -> Any:
     return flip_op(self, dims=(dims[0],)).transpose(*dims) if k % 4 else self
 
 
-rot90_op = define(
+rot90_op: Op = define(
     "rot90", "self -> result", moves_data=True,
     numpy=lambda x, *, k, dims: np.array(np.rot90(x, k, dims), order="C"),
     infer=lambda self, *, k, dims: TensorType(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, define
+from ..op import Decompose, Op, define
 from ..types import TensorType, bool_, broadcast_shapes
 from ..value import public
 from .indexing import index_op, index_put_op
@@ -77,7 +77,7 @@ def _masked_scatter_source(grad: Any, mask: Any, source_type: TensorType) -> Any
     return total.view(source_type.shape)
 
 
-masked_scatter_op = define(
+masked_scatter_op: Op = define(
     "masked_scatter", "self mask source -> result", moves_data=True, numpy=_masked_scatter,
     infer=lambda self, mask, source: TensorType(
         self.dtype, broadcast_shapes(self.shape, mask.shape)),

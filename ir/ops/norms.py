@@ -12,30 +12,30 @@ from ..types import FLOAT, TensorType, normalize_dim, normalize_dims, result_typ
 from ..value import FUNCTIONS, Value, public
 from .arithmetic import conj
 from .kinds import reduced_shape
-from .reduce import check_tensor, kept
+from .reduce import ADD, MAXIMUM, MINIMUM, check_tensor, kept
 
 
 def _vector_norm(
     x: np.ndarray, *, ord: float = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
-) -> np.ndarray:
+) -> Any:
     axes = tuple(range(x.ndim)) if dim is None else dim
     if dtype is not None:
         x = x.astype(dtype.compute)
     magnitude = np.abs(x)
     if math.isinf(ord):
-        pick = np.maximum if ord > 0 else np.minimum
+        pick = MAXIMUM if ord > 0 else MINIMUM
         if not x.size and 0 not in [x.shape[d] for d in axes]:
             return np.zeros(reduced_shape(x.shape, axes, keepdim), magnitude.dtype)
         if ord > 0 and not magnitude.size:
-            return np.maximum.reduce(magnitude, axis=axes, keepdims=keepdim, initial=0)
+            return MAXIMUM.reduce(magnitude, axis=axes, keepdims=keepdim, initial=0)
         return pick.reduce(magnitude, axis=axes, keepdims=keepdim)
     if ord == 0:
-        return np.add.reduce((x != 0).astype(magnitude.dtype), axis=axes, keepdims=keepdim)
+        return ADD.reduce((x != 0).astype(magnitude.dtype), axis=axes, keepdims=keepdim)
     if ord == 1:
-        return np.add.reduce(magnitude, axis=axes, keepdims=keepdim)
+        return ADD.reduce(magnitude, axis=axes, keepdims=keepdim)
     if ord == 2:
-        return np.sqrt(np.add.reduce(magnitude * magnitude, axis=axes, keepdims=keepdim))
-    total = np.add.reduce(np.power(magnitude, ord), axis=axes, keepdims=keepdim)
+        return np.sqrt(ADD.reduce(magnitude * magnitude, axis=axes, keepdims=keepdim))
+    total = ADD.reduce(np.power(magnitude, ord), axis=axes, keepdims=keepdim)
     return np.power(total, total.dtype.type(1 / ord))
 
 
@@ -168,7 +168,7 @@ def _other_dims(ndim: int, dim: int) -> tuple[int, ...]:
     return tuple(d for d in range(ndim) if d != dim)
 
 
-def _renorm(x: np.ndarray, *, p: float, dim: int, maxnorm: float) -> np.ndarray:
+def _renorm(x: np.ndarray, *, p: float, dim: int, maxnorm: float) -> Any:
     norms = _vector_norm(x, ord=p, dim=_other_dims(x.ndim, dim), keepdim=True)
     scale = np.where(norms > maxnorm, norms.dtype.type(maxnorm) / (norms + norms.dtype.type(1e-7)),
                      norms.dtype.type(1))  # fmt: skip

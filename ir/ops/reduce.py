@@ -13,6 +13,12 @@ from ..value import Value, public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduced_shape, reduction
 
+# NumPy's type stubs refuse a `keepdims` that is not a literal.
+ADD: Any = np.add
+MULTIPLY: Any = np.multiply
+MAXIMUM: Any = np.maximum
+MINIMUM: Any = np.minimum
+
 
 def unreduce(grad: Any, self_type: TensorType, dim: Any, keepdim: bool) -> Any:
     """A reduced gradient spread over the reduced dimensions again."""
@@ -32,7 +38,7 @@ def numbered(name: str) -> Any:
 
 
 def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False) -> Any:
-    return np.add.reduce(x, axis=dim, keepdims=keepdim, dtype=x.dtype)
+    return ADD.reduce(x, axis=dim, keepdims=keepdim, dtype=x.dtype)
 
 
 sum_op = reduction(
@@ -44,7 +50,7 @@ sum_op = reduction(
 
 def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False) -> Any:
     count = math.prod(x.shape[d] for d in dim)
-    return np.divide(np.add.reduce(x, axis=dim, keepdims=keepdim), x.dtype.type(count))
+    return np.divide(ADD.reduce(x, axis=dim, keepdims=keepdim), x.dtype.type(count))
 
 
 def _mean_vjp(grad: Any, self_type: TensorType, dim: Any, keepdim: bool) -> Any:
@@ -100,7 +106,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False) -> Any:
-    return np.multiply.reduce(x, axis=dim, keepdims=keepdim, dtype=x.dtype)
+    return MULTIPLY.reduce(x, axis=dim, keepdims=keepdim, dtype=x.dtype)
 
 
 def _prod_vjp(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 
-class NamedResult(tuple):
+class NamedResult(tuple[Any, ...]):
     """A tuple whose members have names; prints as torch's do."""
 
     __slots__ = ()
@@ -60,7 +61,7 @@ def result_class(title: str) -> type:
         fields = FIELDS[title]
         body: dict[str, Any] = {"__slots__": (), "_fields": fields, "_title": title}
         for position, name in enumerate(fields):
-            body[name] = property(lambda self, k=position: self[k])
+            body[name] = property(operator.itemgetter(position))
         found = _CLASSES[title] = type(title, (NamedResult,), body)
     return found
 

@@ -141,7 +141,7 @@ cummin = _running("cummin", np.minimum)
 # --- logcumsumexp --------------------------------------------------------------------------------
 
 
-def _logcumsumexp(x: np.ndarray, *, dim: int) -> np.ndarray:
+def _logcumsumexp(x: np.ndarray, *, dim: int) -> Any:
     if not x.ndim or not x.size:
         return x.copy()
     if x.dtype.kind == "f":

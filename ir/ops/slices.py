@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, define
+from ..op import Decompose, Op, define
 from ..types import TensorType, normalize_dim
 from ..value import public
 from .kinds import view
@@ -24,7 +24,7 @@ def _scatter_into(x: np.ndarray, src: np.ndarray, place: Any) -> np.ndarray:
 
 
 select_op = view(
-    "select", "self -> result", numpy=lambda x, *, dim, index: x[(*at(dim, index), ...)],
+    "select", "self -> result", numpy=lambda x, *, dim, index: x[at(dim, index) + (...,)],
     infer=lambda self, *, dim, index: TensorType(
         self.dtype, self.shape[:dim] + self.shape[dim + 1 :]),
     put=lambda base, patch, *, dim, index: select_scatter(base, patch, dim=dim, index=index),
@@ -32,7 +32,7 @@ select_op = view(
     vjp=dict(self=lambda grad, self_type, dim, index: select_scatter(
         zeros(self_type), grad, dim=dim, index=index)),
 )  # fmt: skip
-select_scatter = define(
+select_scatter: Op = define(
     "select_scatter", "self src -> result", moves_data=True,
     numpy=lambda x, src, *, dim, index: _scatter_into(x, src, at(dim, index)),
     infer=lambda self, src, *, dim, index: self,
@@ -65,7 +65,7 @@ slice_op = view(
     vjp=dict(self=lambda grad, self_type, dim, start, stop, step: slice_scatter(
         zeros(self_type), grad, dim=dim, start=start, stop=stop, step=step)),
 )  # fmt: skip
-slice_scatter = define(
+slice_scatter: Op = define(
     "slice_scatter", "self src -> result", moves_data=True,
     numpy=lambda x, src, *, dim, start, stop, step=1: _scatter_into(
         x, src, at(dim, slice(start, stop, step))),
@@ -118,7 +118,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 
 def diagonal_count(shape: Any, offset: int, dim1: int, dim2: int) -> int:
     """How many elements a diagonal has."""
-    rows, columns = shape[dim1], shape[dim2]
+    rows, columns = int(shape[dim1]), int(shape[dim2])
     return max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
 
 
@@ -154,7 +154,7 @@ diagonal_op = view(
     vjp=dict(self=lambda grad, self_type, offset, dim1, dim2: diagonal_scatter(
         zeros(self_type), grad, offset=offset, dim1=dim1, dim2=dim2)),
 )  # fmt: skip
-diagonal_scatter = define(
+diagonal_scatter: Op = define(
     "diagonal_scatter", "self src -> result", moves_data=True, numpy=_diagonal_scatter,
     infer=lambda self, src, **_: self,
     samples=lambda rng: [((rng.standard_normal((3, 4)), rng.standard_normal(3)),

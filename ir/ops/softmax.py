@@ -100,7 +100,7 @@ softmax = _publish(softmax_op)
 log_softmax = _publish(log_softmax_op)
 
 
-def _logsumexp(x: np.ndarray, *, dim: tuple[int, ...], keepdim: bool = False) -> np.ndarray:
+def _logsumexp(x: np.ndarray, *, dim: tuple[int, ...], keepdim: bool = False) -> Any:
     if not x.size:  # the maximum of nothing has no identity, the sum of nothing has
         return np.full(reduced_shape(x.shape, dim, keepdim), -np.inf, x.dtype)
     largest = np.max(x.real, axis=dim, keepdims=True)

@@ -228,10 +228,10 @@ def check_dim(name: str, input: Any, dim: Any) -> int:
     check_tensor(name, input)
     if not isinstance(dim, int):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
-    dim = normalize_dim(dim, input.ndim)
-    if input.ndim and input.shape[dim] == 0:
-        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-    return dim
+    wrapped = normalize_dim(dim, input.ndim)
+    if input.ndim and input.shape[wrapped] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {wrapped} to have non-zero size.")
+    return wrapped
 
 
 @public("kthvalue")
@@ -256,7 +256,7 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
 
 
 def _median_all(along: Any) -> Any:
-    def evaluate(x: np.ndarray) -> np.ndarray:
+    def evaluate(x: np.ndarray) -> Any:
         if x.size:
             return along(x.reshape(-1), dim=0)[0]
         kind = x.dtype.kind

@@ -81,10 +81,10 @@ def _split_op(name: str, attribute: str, sizes_of: Any, copies: bool = False) ->
         return tuple(slice_op(self, dim=attrs["dim"], start=start, stop=stop, step=1)
                      for start, stop in places(self.shape, attrs))  # fmt: skip
 
-    numpy = {  # an op's attributes are the keywords of its evaluation
-        "split_size": lambda x, *, split_size, dim: pieces(x, split_size=split_size, dim=dim),
-        "split_sizes": lambda x, *, split_sizes, dim: pieces(x, split_sizes=split_sizes, dim=dim),
-    }[attribute]
+    # an op's attributes are the keywords of its evaluation
+    by_size: Any = lambda x, *, split_size, dim: pieces(x, split_size=split_size, dim=dim)
+    by_sizes: Any = lambda x, *, split_sizes, dim: pieces(x, split_sizes=split_sizes, dim=dim)
+    numpy = by_size if attribute == "split_size" else by_sizes
     facts: dict[str, Any] = {} if copies else {"is_view": True, "multi_view": True, "put": put}
     sample = {"split_size": 2, "split_sizes": (1, 3)}[attribute]
     return define(
@@ -169,7 +169,7 @@ def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     return unsafe_sizes_op(input, split_sizes=sizes, dim=dim)
 
 
-def _chunk_size(input: Any, chunks: int, dim: int) -> int:
+def _chunk_size(input: Any, chunks: int, dim: int) -> Any:
     if not input.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:

@@ -11,7 +11,7 @@ from ..types import FLOAT, INTEGER, float32, float64, normalize_dim, type_word
 from ..value import Value, public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduction
-from .reduce import check_tensor, kept, reduce_dims
+from .reduce import ADD, check_tensor, kept, reduce_dims
 from .views import squeeze_op
 
 # --- ignoring NaN --------------------------------------------------------------------------------
@@ -19,7 +19,7 @@ from .views import squeeze_op
 
 def _nansum(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False) -> Any:
     present = np.where(np.isnan(x), x.dtype.type(0), x) if x.dtype.kind == "f" else x
-    return np.add.reduce(present, axis=dim, keepdims=keepdim, dtype=x.dtype)
+    return ADD.reduce(present, axis=dim, keepdims=keepdim, dtype=x.dtype)
 
 
 nansum_op = reduction(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import define
+from ..op import Op, define
 from ..types import TensorType, normalize_dim
 from ..value import public
 from .accumulate import assign_at, combine_at, strides_of
@@ -54,7 +54,7 @@ def _lies_so(x: np.ndarray, base_stride: tuple[int, ...]) -> bool:
                for n, have, want in zip(x.shape, x.strides, base_stride))  # fmt: skip
 
 
-def memory_of(array: np.ndarray) -> np.ndarray:
+def memory_of(array: Any) -> Any:
     """The array at the bottom of a chain of views, flat, in the order of memory."""
     while isinstance(array.base, np.ndarray):
         array = array.base
@@ -63,7 +63,7 @@ def memory_of(array: np.ndarray) -> np.ndarray:
 
 def strided_array(
     memory: np.ndarray, size: tuple[int, ...], stride: tuple[int, ...], offset: int
-) -> np.ndarray:
+) -> Any:
     """A writable view of flat `memory`; `offset` and `stride` count elements."""
     step = memory.itemsize
     return np.ndarray(size, memory.dtype, memory, offset * step, [s * step for s in stride])
@@ -103,7 +103,7 @@ as_strided_op = view(
         grad, shape=self_type.shape, size=size, stride=stride, offset=offset,
         base_stride=base_stride)),
 )  # fmt: skip
-as_strided_add = define(
+as_strided_add: Op = define(
     "as_strided_add", "grad -> result",
     numpy=lambda grad, *, shape, size, stride, offset, base_stride: _added(
         grad, shape, element_positions(shape, size, stride, offset, base_stride)),
@@ -113,7 +113,7 @@ as_strided_add = define(
     vjp=dict(grad=lambda grad_result, size, stride, offset, base_stride: as_strided_op(
         grad_result, size=size, stride=stride, offset=offset, base_stride=base_stride)),
 )  # fmt: skip
-as_strided_scatter_op = define(
+as_strided_scatter_op: Op = define(
     "as_strided_scatter", "self src -> result", moves_data=True,
     numpy=lambda x, src, *, size, stride, offset, base_stride: _written(
         x, src, element_positions(x.shape, size, stride, offset, base_stride)),
@@ -209,7 +209,7 @@ unfold_op = view(
     vjp=dict(self=lambda grad, self_type, dimension, size, step: unfold_backward(
         grad, input_sizes=self_type.shape, dimension=dimension, size=size, step=step)),
 )  # fmt: skip
-unfold_backward = define(
+unfold_backward: Op = define(
     "unfold_backward", "grad -> result",
     numpy=lambda grad, *, input_sizes, dimension, size, step: combine_at(
         np.add, np.zeros(input_sizes, grad.dtype),
@@ -220,7 +220,7 @@ unfold_backward = define(
     vjp=dict(grad=lambda grad_result, dimension, size, step: unfold_op(
         grad_result, dimension=dimension, size=size, step=step)),
 )  # fmt: skip
-unfold_scatter = define(
+unfold_scatter: Op = define(
     "unfold_scatter", "self src -> result", moves_data=True,
     numpy=lambda x, src, *, dimension, size, step: assign_at(
         x, _window_positions(x.shape, dimension, size, step), src),

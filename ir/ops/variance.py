@@ -12,13 +12,13 @@ from ..op import Decompose, define
 from ..types import FLOAT, TensorType
 from ..value import public
 from .kinds import reduced_shape
-from .reduce import kept, mean_op, reduce_dims, sum_op, unreduce
+from .reduce import ADD, kept, mean_op, reduce_dims, sum_op, unreduce
 
 
-def _average(x: np.ndarray, dim: Any, keepdim: bool = True) -> np.ndarray:
+def _average(x: np.ndarray, dim: Any, keepdim: bool = True) -> Any:
     """The mean; NaN of nothing, without a warning."""
     count = math.prod(x.shape[d] for d in dim)
-    return np.add.reduce(x, axis=dim, keepdims=keepdim) / x.real.dtype.type(count)
+    return ADD.reduce(x, axis=dim, keepdims=keepdim) / x.real.dtype.type(count)
 
 
 def _var(
@@ -27,7 +27,7 @@ def _var(
     count = math.prod(x.shape[d] for d in dim)
     centred = x - _average(x, dim)
     squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
-    total = np.add.reduce(squares, axis=dim, keepdims=keepdim)
+    total = ADD.reduce(squares, axis=dim, keepdims=keepdim)
     return np.divide(total, total.dtype.type(builtins.max(0, count - correction)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, define
+from ..op import Decompose, Op, define
 from ..types import DType, TensorType, normalize_dim
 from ..value import public
 from .kinds import view
@@ -23,7 +23,7 @@ def sizes(values: tuple[Any, ...]) -> tuple[int, ...]:
 def as_int(value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"expected an int, got {type(value).__name__}: sizes and dims must be ints")
-    return value.__index__()
+    return int(value.__index__())
 
 
 def zeros(type_: TensorType) -> Any:
@@ -182,14 +182,14 @@ def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(order)
 
 
-permute_op = view(
+permute_op: Op = view(
     "permute", "self -> result", numpy=lambda x, *, dims: x.transpose(dims),
     infer=lambda self, *, dims: TensorType(self.dtype, tuple(self.shape[d] for d in dims)),
     put=lambda base, patch, *, dims: permute_op(patch, dims=inverse(dims)),
     samples=lambda rng: [((rng.standard_normal((2, 3, 4)),), {"dims": (2, 0, 1)})],
     vjp=dict(self=lambda grad, dims: permute_op(grad, dims=inverse(dims))),
 )  # fmt: skip
-transpose_op = view(
+transpose_op: Op = view(
     "transpose", "self -> result",
     numpy=lambda x, *, dim0, dim1: x.swapaxes(dim0, dim1) if x.ndim else x[...],
     infer=lambda self, *, dim0, dim1: TensorType(self.dtype, tuple(
@@ -200,7 +200,7 @@ transpose_op = view(
     samples=lambda rng: [((rng.standard_normal((2, 3, 4)),), {"dim0": 0, "dim1": 2})],
     vjp=dict(self=lambda grad, dim0, dim1: transpose_op(grad, dim0=dim0, dim1=dim1)),
 )  # fmt: skip
-t_op = view(
+t_op: Op = view(
     "t", "self -> result", numpy=lambda x: x.T, node="TBackward0",
     infer=lambda self: TensorType(self.dtype, self.shape[::-1]),
     put=lambda base, patch: t_op(patch),
@@ -284,7 +284,7 @@ def _squeezed(shape: tuple[int, ...], dim: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(n for k, n in enumerate(shape) if not (n == 1 and k in dim))
 
 
-squeeze_op = view(
+squeeze_op: Op = view(
     "squeeze", "self -> result",
     numpy=lambda x, *, dim, form=1: x.reshape(_squeezed(x.shape, dim), copy=False),
     infer=lambda self, *, dim, form=1: TensorType(self.dtype, _squeezed(self.shape, dim)),
