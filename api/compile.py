@@ -13,6 +13,7 @@ import warnings
 from typing import Any
 
 from .guards import PLAIN
+from .inspection import Failure, Inspected
 from .ir.bind import state
 from .ir.types import default_dtype
 from .pytree import flatten, unflatten
@@ -26,7 +27,7 @@ MAX_TRACES = 64
 MAX_WARMUPS = 3
 
 
-class CompiledFunction:
+class CompiledFunction(Inspected):
     """A function that is recorded, compiled and replayed; see `compile`."""
 
     def __init__(self, function: Any, options: dict[str, Any]):
@@ -114,6 +115,7 @@ class CompiledFunction:
             # nothing was changed by the recorder, but the body may have begun to write: the
             # reasons that stop a recording in the middle are found before any write
             self.refusals[key] = str(refused)
+            self.failure = Failure(str(refused))
             args, kwargs = unflatten(structure, iter(leaves))
             return self.run_eagerly(args, kwargs)
         output = recording.output
@@ -134,8 +136,11 @@ class CompiledFunction:
 
     def finish(self, key: Any, recording: Recording, leaves: list[Any]) -> bool:
         """Builds and compiles; an internal fault falls back to eager with one warning."""
+        trace = None
         try:
             if not recording.finish():
+                graph = recording.recorder.builder.graph()
+                self.failure = Failure(recording.problems[0], graph)
                 return False
             trace = self.place_path(key, recording)
             trace.prepare()
@@ -150,6 +155,8 @@ class CompiledFunction:
                 stacklevel=5,
             )
             recording.problems.append(f"internal fault: {type(error).__name__}: {error}")
+            graph = recording.recorder.builder.graph()
+            self.failure = Failure(recording.problems[0], graph, trace, error.with_traceback(None))
             self.traces.pop(key, None)
             return False
 
@@ -214,6 +221,7 @@ class CompiledFunction:
             self.hot = None
             self.refusals.clear()
             self.warmups.clear()
+            self.failure = None
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:

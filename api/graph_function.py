@@ -32,6 +32,7 @@ class GraphFunction:
         self.name = name or graph.name
         self.result_count = sum(o.kind == RESULT for o in graph.outputs)
         self.passes: dict[str, list[Step]] = {}
+        self.starts: dict[str, Graph] = {}  # by stage: the graph before its passes
         self._plain: Any = None
         self._split: dict[tuple[int, ...], Any] = {}
         self._grads: dict[tuple[int, ...], GraphFunction] = {}
@@ -70,7 +71,7 @@ class GraphFunction:
 
     def _optimised(self, stage: str, graph: Graph) -> Graph:
         steps: list[Step] = []
-        self.passes[stage] = steps
+        self.passes[stage], self.starts[stage] = steps, graph
         return optimise(graph, steps)
 
     def prepare(self, wanted: tuple[int, ...]) -> None:
@@ -79,6 +80,12 @@ class GraphFunction:
             self.split(wanted)
         else:
             self.plain()
+
+    def ready(self, wanted: tuple[int, ...]) -> tuple[Executor, ...]:
+        """What is compiled by now: forward and backward, or forward alone, or nothing."""
+        if wanted and self.differentiable:
+            return tuple(self._split.get(wanted, ())[1:])
+        return () if self._plain is None else (self._plain,)
 
     def stage_graph(self, stage: str, wanted: tuple[int, ...]) -> Graph:
         """The optimised forward or backward graph."""

@@ -1,0 +1,210 @@
+"""What a report shows, as plain data: graphs, kernels, passes and memory, tied together by op.
+
+An op is a node of the recorded trace; `ops` lists them all. Every line of every pane names the ops
+it belongs to, and lines of optimised graphs and of their kernels name nodes of that graph as well,
+so a page can light the exact node where it is known and the whole op elsewhere.
+"""
+
+from __future__ import annotations
+
+import difflib
+import linecache
+import re
+from typing import Any
+
+from .ir.graph import SAVED, Graph, Node
+from .ir.printer import number, print_node, print_output
+from .ir.program import HostCall
+
+VERSION = 1
+Line = list[Any]  # text, node numbers, op numbers
+
+
+def graph_lines(graph: Graph, ops: Any) -> list[Line]:
+    """The printed graph, each instruction with its number; `ops` tells the ops of a node."""
+    text = graph.print().splitlines()
+    start = len(graph.notes) + 1
+    lines: list[Line] = [[line, [], []] for line in text]
+    for k, node in enumerate(graph.nodes):
+        lines[start + k][1:] = [[k], ops(k, node)]
+    return lines
+
+
+class Segments:
+    """The segments of a trace, and the number of each recorded op in the whole report."""
+
+    def __init__(self, segments: list[Any]):
+        self.segments = segments
+        self.first: list[int] = []
+        self.ops: list[dict[str, Any]] = []
+        self.rules: dict[str, Any] = {}
+        for k, segment in enumerate(segments):
+            self.first.append(len(self.ops))
+            names = number(segment.function.trace)
+            for index, node in enumerate(segment.function.trace.nodes):
+                self.ops.append(self.describe(k, segment, index, node, names))
+
+    def describe(self, k: int, segment: Any, index: int, node: Node, names: Any) -> dict[str, Any]:
+        origin = None
+        if node.origin is not None:
+            at = node.origin.index - segment.first  # recorded origins count from the trace's start
+            origin = self.first[k] + at if at >= 0 else None
+        return {
+            "op": node.op.name, "name": ", ".join(names[v] for v in node.outputs), "origin": origin,
+            "type": ", ".join(str(v.type) for v in node.outputs), "index": index,
+            "place": None if node.place is None else [node.place.file, node.place.line],
+        }  # fmt: skip
+
+    def of(self, k: int) -> Any:
+        """The ops of a node of a graph made from segment `k`."""
+
+        def ops(_: int, node: Node) -> list[int]:
+            if node.place is None or node.place.node < 0:
+                return []
+            return [self.first[k] + node.place.node]
+
+        return ops
+
+    def of_trace(self, k: int) -> Any:
+        return lambda index, node: [self.first[k] + index]
+
+
+def rules_of(node: Node) -> list[list[str]]:
+    """(input, parameters, source, place) of each rule; its parameters are what is saved."""
+    found = []
+    for position, rule in sorted(node.op.rules.items()):
+        code = getattr(rule.function, "__code__", None)
+        if code is None:
+            continue
+        parameters = ", ".join(code.co_varnames[: code.co_argcount])
+        last = max((p[1] or 0 for p in code.co_positions()), default=0) if hasattr(
+            code, "co_positions") else 0  # fmt: skip
+        first = code.co_firstlineno
+        lines = [linecache.getline(code.co_filename, n).strip()
+                 for n in range(first, min(max(last, first), first + 3) + 1)]  # fmt: skip
+        place = "/".join(code.co_filename.replace("\\", "/").split("/")[-3:])
+        found.append([node.op.input_name(position), parameters, " ".join(lines),
+                      f"{place}:{first}"])  # fmt: skip
+    return found
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+INSTRUCTION = re.compile(r"^\s+(?:%(\d+): \w+ = )?(?:reduce )?(\w*)(.*)$")
+
+
+def kernel_lines(info: Any, graph: Graph, ops: Any) -> list[Line]:
+    """A kernel's text; each line with its instruction's number and the nodes it computes."""
+    lines = []
+    for k, text in enumerate(info.text.splitlines()):
+        found = INSTRUCTION.match(text)
+        instruction = int(found[1]) if found and found[1] else None
+        name = found[2] if found else text.split(" ")[0]
+        if info.kind == "host":
+            nodes = list(info.nodes)
+        else:
+            nodes = matching(info, graph, name, text)
+        if k == 0 and not nodes and not text.startswith(("for", "once")):
+            nodes = list(info.nodes)
+        belong = sorted({op for n in nodes for op in ops(n, graph.nodes[n])})
+        lines.append([text, nodes, belong, instruction])
+    return lines
+
+
+def matching(info: Any, graph: Graph, name: str, text: str) -> list[int]:
+    """The nodes of a kernel that a line can stand for: by op and source line."""
+    place = text.rpartition("  @")[2] if "  @" in text else None
+    return [n for n in info.nodes if graph.nodes[n].op.name == name
+            and (place is None or str(graph.nodes[n].place) == place)]  # fmt: skip
+
+
+def kernel_data(unit: int, native: Any, times: list[float | None], ops: Any) -> list[Any]:
+    """A section per step that runs, in order."""
+    program, graph, found = native.program, native.graph, []
+    for k, step in enumerate(program.steps):
+        info = program.kernels[step.kernel]
+        found.append({
+            "unit": unit, "number": k, "name": info.name, "kind": info.kind, "ns": times[k],
+            "bytes": info.bytes, "flops": info.flops, "nodes": list(info.nodes),
+            "ops": sorted({op for n in info.nodes for op in ops(n, graph.nodes[n])}),
+            "chunks": 0 if isinstance(step, HostCall) else step.chunks,
+            "reads": [program.buffers[b].name for b in step.reads],
+            "writes": [program.buffers[b].name for b in step.writes],
+            "symbol": "" if isinstance(step, HostCall) else step.symbol,
+            "lines": kernel_lines(info, graph, ops),
+        })  # fmt: skip
+    return found
+
+
+def memory_data(unit: int, native: Any) -> dict[str, Any]:
+    plan = native.runnable.plan
+    return {
+        "unit": unit, "total": plan.total, "live": plan.live_peak,
+        "steps": len(native.program.steps), "text": str(plan),
+        "buffers": [[b.name, b.size, b.first_use, b.last_use, plan.offsets[b.name]]
+                    for b in plan.buffers],
+        "others": [[b.kind, b.name, b.nbytes] for b in native.program.buffers
+                   if b.kind != "temporary"],
+    }  # fmt: skip
+
+
+def saved_data(forward: Graph, backward: Graph, ops: Any) -> list[list[Any]]:
+    """What backward is given: (name in backward, name in forward, type, bytes, ops, readers)."""
+    before, after = number(forward), number(backward)
+    makers = {v: (k, n) for k, n in enumerate(forward.nodes) for v in n.outputs}
+    rows = []
+    for item in backward.inputs:
+        if item.kind != SAVED:
+            continue
+        made = makers.get(item.var)
+        readers = [k for k, n in enumerate(backward.nodes) if item.var in n.inputs]
+        rows.append([after[item.var], before.get(item.var, ""), str(item.var.type),
+                     item.var.type.nbytes, ops(*made) if made else [], readers,
+                     made[1].op.name if made else "input"])  # fmt: skip
+    return rows
+
+
+# --- passes --------------------------------------------------------------------------------------
+
+
+class Names(dict):  # type: ignore[type-arg]
+    """Numbers for values that stay the same from pass to pass, so that only changes differ."""
+
+    def __missing__(self, var: Any) -> str:
+        self[var] = name = f"%{len(self)}"
+        return name
+
+
+def stable_lines(graph: Graph, names: Names, *, places: bool = True) -> list[str]:
+    inputs = ", ".join(f"{names[i.var]}: {i.var.type}" for i in graph.inputs)
+    for node in graph.nodes:
+        for var in node.outputs:
+            _ = names[var]
+    lines = [f"graph @{graph.name}({inputs}) {{"]
+    lines += [f"  {print_node(n, names, places=places)}" for n in graph.nodes]
+    lines += [f"  return {', '.join(print_output(o, names) for o in graph.outputs)}", "}"]
+    return lines
+
+
+def pass_data(start: Graph, steps: list[Any]) -> list[dict[str, Any]]:
+    """The graph before and after each pass that changed it, each with marked changes."""
+    names = Names()
+    before = stable_lines(start, names)
+    found = [{"name": "as it was", "lines": [[" ", line] for line in before], "error": ""}]
+    for step in steps:
+        after = stable_lines(step.graph, names)
+        marked = list(marks(before, after))
+        found.append({"name": step.name, "lines": marked, "error": step.error})
+        before = after
+    return found
+
+
+def marks(before: list[str], after: list[str]) -> Any:
+    """All lines, each with ' ', '-' or '+' before it."""
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag == "equal":
+            yield from ([" ", line] for line in before[a:b])
+        else:
+            yield from (["-", line] for line in before[a:b])
+            yield from (["+", line] for line in after[c:d])
