@@ -108,9 +108,7 @@ class CompiledFunction(Inspected):
 
     def record_call(self, key: Any, structure: Any, leaves: list[Any]) -> Any:
         try:
-            recording = Recording(
-                self.function, structure, leaves, self.name, self.specialised
-            )
+            recording = Recording(self.function, structure, leaves, self.name, self.specialised)
         except Refused as refused:
             # nothing was changed by the recorder, but the body may have begun to write: the
             # reasons that stop a recording in the middle are found before any write
