@@ -82,9 +82,13 @@ def _split_op(name: str, attribute: str, sizes_of: Any, copies: bool = False) ->
                      for start, stop in places(self.shape, attrs))  # fmt: skip
 
     # an op's attributes are the keywords of its evaluation
-    by_size: Any = lambda x, *, split_size, dim: pieces(x, split_size=split_size, dim=dim)
-    by_sizes: Any = lambda x, *, split_sizes, dim: pieces(x, split_sizes=split_sizes, dim=dim)
-    numpy = by_size if attribute == "split_size" else by_sizes
+    def by_size(x: np.ndarray, *, split_size: int, dim: int) -> Any:
+        return pieces(x, split_size=split_size, dim=dim)
+
+    def by_sizes(x: np.ndarray, *, split_sizes: Any, dim: int) -> Any:
+        return pieces(x, split_sizes=split_sizes, dim=dim)
+
+    numpy: Any = by_size if attribute == "split_size" else by_sizes
     facts: dict[str, Any] = {} if copies else {"is_view": True, "multi_view": True, "put": put}
     sample = {"split_size": 2, "split_sizes": (1, 3)}[attribute]
     return define(
