@@ -7,13 +7,14 @@ from typing import Any
 
 # Submodules: `torch.nn` is the module `wengert.nn`.
 MODULES = (
-    "accelerator", "amp", "backends", "cuda", "distributed", "jit", "mps", "multiprocessing", "nn",
-    "optim", "random", "serialization", "utils", "version", "xpu",
+    "accelerator", "amp", "backends", "cuda", "distributed", "func", "jit", "mps",
+    "multiprocessing", "nn", "optim", "random", "serialization", "testing", "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names found in a module of the package.
 NAMES = {
     "as_torch": "torch_alias",
+    "vmap": "func",
     "load": "serialization",
     "save": "serialization",
     "typename": "nn.modules._names",

@@ -31,7 +31,7 @@ def add_into(slots: list[Any], number: int, grad: Any) -> None:
 def accumulate(leaf: Tensor, slots: list[Any], create_graph: bool) -> None:
     """Adds the gradient in `slots` to the leaf's `.grad`: taken, copied, in place, or anew."""
     grad = slots.pop()
-    if grad is None:
+    if grad is None or not leaf._requires_grad:  # it may have been switched off since
         return
     notify("grad_read", leaf)
     here = leaf._grad

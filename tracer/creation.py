@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..ir.types import (
     default_dtype,
     from_numpy_dtype,
     int64,
+    promote_types,
     to_bfloat16,
 )
 from .eager import cast_array
@@ -28,6 +30,8 @@ _SEQUENCES = (list, tuple)
 
 def finish(result: Tensor, requires_grad: bool) -> Tensor:
     notify("made", result)
+    if requires_grad and result.dtype.category < FLOAT:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return result.requires_grad_() if requires_grad else result
 
 
@@ -79,7 +83,7 @@ def from_data(data: Any, dtype: DType | None) -> Tensor:
     if hasattr(data, "__array__") and not isinstance(data, _SEQUENCES):
         return from_data(np.asarray(data), dtype)
     values = plain(data)
-    inferred = dtype or infer_dtype(values)
+    inferred = dtype or element_dtype(data) or infer_dtype(values)
     if inferred is bfloat16:
         return Tensor._wrap(to_bfloat16(build(values, np.dtype(np.float32))), bfloat16)
     return Tensor._wrap(build(values, inferred.storage), inferred)
@@ -102,6 +106,21 @@ def plain(data: Any) -> Any:
     if isinstance(data, str):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+
+
+def element_dtype(data: Any) -> DType | None:
+    """The common dtype of sequences that hold tensors or NumPy numbers; None if they do not."""
+    typed: list[DType] = []
+    stack, numbers = [data], set()
+    while stack:
+        item = stack.pop()
+        if isinstance(item, _SEQUENCES):
+            stack.extend(item)
+        elif isinstance(item, Tensor | np.ndarray | np.generic):
+            typed.append(item.dtype if isinstance(item, Tensor) else from_numpy_dtype(item.dtype))
+        elif isinstance(item, int | float | complex):
+            numbers.add(type(item)(0))
+    return functools.reduce(promote_types, [*typed, *map(infer_dtype, numbers)]) if typed else None
 
 
 def infer_dtype(values: Any) -> DType:

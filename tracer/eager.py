@@ -267,9 +267,12 @@ def attach_views(op: Op, source: Tensor, outputs: list[Tensor], attrs: dict[str,
             tensor._requires_grad = True
 
 
-def record(op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], attrs: dict[str, Any]) -> None:
+def record(
+    op: Op, inputs: tuple[Any, ...], outputs: list[Any], attrs: dict[str, Any], wanted: Any = None
+) -> None:
     """Adds the node of this call to the graph, unless no input with a rule needs a gradient."""
-    wanted = tuple([isinstance(v, Tensor) and v.requires_grad for v in inputs])
+    if wanted is None:
+        wanted = tuple([isinstance(v, Tensor) and v.requires_grad for v in inputs])
     plan = op.plans.get(wanted) or plan_of(op, wanted)
     needs = plan.needs
     if True not in needs:

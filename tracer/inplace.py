@@ -42,6 +42,9 @@ def run_inplace(function: Any, target: Tensor, args: Any, kwargs: Any) -> Tensor
         raise TypeError(
             f"in-place {function.__name__}_ needs a Tensor, got {type(target).__name__}"
         )
+    batching = getattr(state.top, "inplace", None)
+    if batching is not None:
+        return batching(function, target, args, kwargs)
     check_memory(target)
     tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
     op = getattr(function, "op", None)

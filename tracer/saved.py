@@ -13,6 +13,7 @@ from typing import Any
 
 from ..ir.op import INPUT, OUTPUT, Op, puller
 from .hooks import active
+from .modes import set_grad_mode
 from .places import describe_place
 from .tensor import Tensor
 
@@ -56,19 +57,22 @@ class PackedSaved:
     def __init__(self, pair: Any, tensor: Tensor, edge: Any):
         pack, self.unpack = pair
         self.edge = edge
-        detached = tensor._twin()
-        before = detached._version
-        self.packed = pack(detached)
-        if detached._version != before:
+        before = tensor._version
+        with set_grad_mode(False):
+            packed = pack(tensor)
+        if tensor._version != before:
             raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors "
-                               "provided as input to pack hook can not be modified by in-place "
+                               "provided as input to pack hook cannot be modified by in-place "
                                "operations as this can lead to unexpected side-effects. Please "
                                "open an issue if you need to perform in-place operations on the "
                                "input to a pack hook.")  # fmt: skip
+        # an output returned as it is would hold its own node: a cycle
+        self.packed = tensor._twin() if packed is tensor and edge is OWN else packed
 
     def restore(self, own_edge: Any) -> Tensor:
         """What the unpack hook gives, with the saved history."""
-        value = self.unpack(self.packed)
+        with set_grad_mode(False):
+            value = self.unpack(self.packed)
         if not isinstance(value, Tensor):
             raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got "
                             f"result of type {type(value).__name__}")  # fmt: skip

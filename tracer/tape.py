@@ -7,13 +7,13 @@ import sys
 import weakref
 from typing import Any
 
-from ..ir.op import ATTR, INPUT, INPUT_TYPE, OUTPUT, Frame, Op, fit
+from ..ir.op import Frame, Op, fit
 from ..ir.types import TensorType
 from ..ir.value import Value
 from .hooks import RemovableHandle
 from .places import add_package_folder, describe_place, line_of, user_place
 from .saved import FREED, Freed, Plan, unpack
-from .tensor import Tensor
+from .shown import RawSaved, saved_attribute, shown_names, tensor_names
 
 # Anomaly mode of the process: empty when off, else a stack of "check for NaN" flags.
 ANOMALY: list[bool] = []
@@ -142,6 +142,7 @@ class OpNode(Node, Frame):
     __slots__ = ("attrs", "plan", "saved", "types", "uniform", "versions")
 
     op: Op
+    number_at: int | None = None  # the operand that is a number in torch's overload of this name
 
     # --- what `pull` asks ---
 
@@ -192,7 +193,7 @@ class OpNode(Node, Frame):
         return tuple(
             (None, 0) if edge is None else edge
             for position, edge in enumerate(self.edges)
-            if rule_for(position) is not None
+            if rule_for(position) is not None and position != self.number_at
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -205,95 +206,6 @@ class OpNode(Node, Frame):
         names = [f"_saved_{name}" for name in shown_names(self.op, self.attrs)]
         kept = {n for rule in self.op.rules.values() for n in tensor_names(self.op, rule)}
         return names + [f"_raw_saved_{name}" for name in sorted(kept)]
-
-
-def tensor_names(op: Op, rule: Any) -> list[str]:
-    """The inputs and outputs a rule names."""
-    return [op.inputs[k] for k in rule.wants(INPUT)] + [op.outputs[k] for k in rule.wants(OUTPUT)]
-
-
-def shown_names(op: Op, attrs: dict[str, Any]) -> list[str]:
-    """What torch shows as `_saved_<name>`: what the rules name, and sizes for `<name>_type`."""
-    names: set[str] = set()
-    for rule in op.rules.values():
-        names.update(tensor_names(op, rule))
-        names.update(f"{op.inputs[k]}_sym_sizes" for k in rule.wants(INPUT_TYPE))
-        names.update(name for kind, name in rule.arguments if kind == ATTR)
-    if attrs.get("whole"):  # torch's overload without dimensions
-        names -= {"dim", "keepdim"}
-    names.discard("whole")
-    return sorted(names)
-
-
-def saved_attribute(node: OpNode, name: str) -> Any:
-    """`node._saved_<name>`: a saved input, output, attribute or shape."""
-    op = node.op
-    if name in op.inputs:
-        position = op.inputs.index(name)
-        if op.variadic == position:
-            return tuple(as_shown(node.input(k)) for k in range(position, node.input_count()))
-        return as_shown(node.input(position))
-    if name in op.outputs:
-        slot = node.plan.slots.get(~op.outputs.index(name))
-        return None if slot is None else unpack(node, slot)
-    if name.endswith("_sym_sizes") and name[:-10] in op.inputs:
-        position = op.inputs.index(name[:-10])
-        if op.variadic == position:
-            return tuple(node.input_type(k).shape for k in range(position, node.input_count()))
-        return node.input_type(position).shape
-    return as_torch_attribute(node.attrs[name] if name in node.attrs else op.defaults[name])
-
-
-def as_torch_attribute(value: Any) -> Any:
-    """Negative dims show as C++'s unsigned numbers in torch; ours are never negative."""
-    return list(value) if isinstance(value, list) else value
-
-
-def as_shown(value: Any) -> Any:
-    """Numbers were wrapped to 0-d tensors by torch."""
-    if isinstance(value, bool | int | float | complex):
-        from .creation import tensor
-
-        kinds = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
-        from ..ir.types import BY_NAME
-
-        return tensor(value, dtype=BY_NAME[kinds[type(value)]])
-    return value
-
-
-class RawSaved:
-    """`node._raw_saved_<name>`: where hooks may be put on one saved value."""
-
-    def __init__(self, node: OpNode, name: str):
-        self._node, self._name = node, name
-
-    @property
-    def data(self) -> Any:
-        return saved_attribute(self._node, self._name)
-
-    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
-        """The value goes through `pack_hook` now and `unpack_hook` when backward wants it."""
-        from .eager import history
-        from .saved import OWN, PackedSaved, SavedOutput
-
-        node, op = self._node, self._node.op
-        key = (op.inputs.index(self._name) if self._name in op.inputs
-               else ~op.outputs.index(self._name))  # fmt: skip
-        slot = node.plan.slots.get(key)
-        if node.saved.__class__ is Freed:
-            raise RuntimeError(node.saved.message())
-        entry = None if slot is None else node.saved[slot]
-        if isinstance(entry, PackedSaved):
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already "
-                               "been set is not allowed. Hint: only one pair of hooks is allowed "
-                               "at a time.")  # fmt: skip
-        if not isinstance(entry, Tensor | SavedOutput):
-            raise RuntimeError("Calling register_hooks on a saved tensor with value None is "
-                               "forbidden")  # fmt: skip
-        value = unpack(node, slot)
-        edge = OWN if key < 0 else history(value)
-        packed = PackedSaved((pack_hook, unpack_hook), value, edge)
-        node.saved = (*node.saved[:slot], packed, *node.saved[slot + 1 :])
 
 
 class AccumulateGrad(Node):
@@ -383,12 +295,14 @@ def node_class(op: Op, attrs: dict[str, Any], inputs: Any = ()) -> type:
     Some names depend on the attributes, some on which operands are Python numbers.
     """
     name = op.node if type(op.node) is str else op.node(attrs)
-    for value, other in zip(inputs, op.number_nodes):
+    number_at = None
+    for position, (value, other) in enumerate(zip(inputs, op.number_nodes)):
         if other is not None and not isinstance(value, Value):
-            name = other
+            name, number_at = other, position
     found = _NODE_CLASSES.get((op.name, name))
     if found is None:
-        found = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins", "op": op})
+        found = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins", "op": op,
+                                       "number_at": number_at})  # fmt: skip
         _NODE_CLASSES[op.name, name] = found
     return found
 

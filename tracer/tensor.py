@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.bind import epoch, notify, state
-from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16
+from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16, type_word
 from ..ir.value import Value
 from .facts import CPU, Size, device, require_cpu
 from .hooks import RemovableHandle
@@ -39,6 +39,7 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     _array: np.ndarray
     __array_priority__ = 1000
+    __module__ = __name__.partition(".")[0]  # where users find it
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         from .creation import legacy_tensor
@@ -152,13 +153,12 @@ class Tensor(Value, metaclass=_TensorMeta):
         if not isinstance(wanted, bool | np.bool_):
             raise RuntimeError("requires_grad must be a bool")
         if self._node is not None:
-            if not wanted:
-                raise RuntimeError(
-                    "you can only change requires_grad flags of leaf variables. If you want to use "
-                    "a computed variable in a subgraph that doesn't require differentiation use "
-                    "var_no_grad = var.detach()."
-                )
-            return
+            hint = "" if wanted else (
+                " If you want to use a computed variable in a subgraph that doesn't require "
+                "differentiation use var_no_grad = var.detach().")  # fmt: skip
+            raise RuntimeError(
+                f"you can only change requires_grad flags of leaf variables.{hint}"
+            )
         if wanted and self.dtype.category < FLOAT:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"
@@ -176,10 +176,9 @@ class Tensor(Value, metaclass=_TensorMeta):
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Sets `requires_grad` and returns the tensor."""
         if requires_grad and self.dtype.category < FLOAT:
-            raise RuntimeError(
-                "only Tensors of floating point and complex dtype can require gradients"
-            )
-        self.requires_grad = requires_grad
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if not (requires_grad and self._node is not None):
+            self.requires_grad = requires_grad
         return self
 
     @property
@@ -362,10 +361,17 @@ def check_grad(tensor: Tensor, new: Any) -> None:
     if new is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
     if new.dtype is not tensor.dtype:
-        raise RuntimeError(f"assigned grad has data of a different type: expected "
-                           f"{tensor.dtype!r}, got {new.dtype!r}")  # fmt: skip
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{type_word(new.dtype).lower()}' to a "
+            f"tensor with grad_dtype '{type_word(tensor.dtype)}'. The gradient must match the "
+            "tensor's grad_dtype (defaults to the tensor's dtype); cast it with to()."
+        )
     if new._array.shape != tensor._array.shape:
-        raise RuntimeError("assigned grad has data of a different size")
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(new._array.shape)}' to a tensor of "
+            f"size '{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor "
+            "are the same size"
+        )
 
 
 # The recorder installs itself here: values and their detached aliases are the same IR value.

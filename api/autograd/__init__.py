@@ -3,8 +3,9 @@
 from ..tracer.backward import backward, grad
 from ..tracer.function import Function
 from ..tracer.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from . import function, graph
+from . import forward_ad, function, functional, graph
 from .anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 
 def Variable(data, requires_grad=False, volatile=False):

@@ -206,7 +206,7 @@ masked_fill_tensor = define(
     infer=lambda self, mask, value: TensorType(
         self.dtype, broadcast_shapes(self.shape, mask.shape)),
     lower=Decompose(lambda self, mask, value: value.to(self.dtype).where(mask, self)),
-    node="MaskedFillBackward1",
+    node="MaskedFillBackward1", batch="decompose",
     vjp=dict(self=lambda grad, mask: grad.masked_fill(mask, 0),
              value=lambda grad, mask: grad.where(mask, grad.new_zeros(())).sum()),
 )  # fmt: skip

@@ -40,6 +40,7 @@ def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> Any:
 
 gather_op = define(
     "gather", "self index -> result", moves_data=True, numpy=_gather, lower=Template("gather"),
+    batch="shift",
     infer=lambda self, index, *, dim: TensorType(self.dtype, index.shape), samples=gather_samples,
     vjp=dict(self=lambda grad, self_type, index, dim: scatter_add_op(
         zeros(TensorType(grad.dtype, self_type.shape)), index, grad, dim=dim)),
@@ -85,7 +86,7 @@ def _corner_of(src: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 scatter_op = define(
-    "scatter", "self index src -> result", moves_data=True,
+    "scatter", "self index src -> result", moves_data=True, batch="shift",
     numpy=lambda x, index, src, *, dim: assign_at(
         x, positions_along(x.shape, index, dim), _corner_of(src, index)),
     infer=lambda self, index, src, *, dim: self, lower=Template("scatter"),
@@ -105,7 +106,7 @@ scatter_value: Op = define(
     vjp=dict(self=lambda grad, index, dim: scatter_value(grad, index, dim=dim, value=0)),
 )  # fmt: skip
 scatter_add_op: Op = define(
-    "scatter_add", "self index src -> result",
+    "scatter_add", "self index src -> result", batch="shift",
     numpy=lambda x, index, src, *, dim: combine_at(
         np.add, x, positions_along(x.shape, index, dim), _corner_of(src, index)),
     infer=lambda self, index, src, *, dim: self, lower=Template("scatter"),

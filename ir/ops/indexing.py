@@ -57,6 +57,7 @@ index_op = define(
     "index", "self *indices -> result", moves_data=True, infer=index_infer,
     numpy=_index,
     lower=Template("gather"), samples=index_samples,
+    shown={"spec": None},
     vjp=dict(self=lambda grad, self_type, indices, spec: index_put_op(
         zeros(TensorType(grad.dtype, self_type.shape)), grad, *indices, spec=spec,
         accumulate=True)),

@@ -49,12 +49,12 @@ def _cat(*tensors: np.ndarray, dim: int) -> np.ndarray:
 
 cat = define(
     "cat", "*tensors -> result", moves_data=True, infer=_cat_infer, lower=Template("concat"),
-    numpy=_cat,
+    batch="shift", numpy=_cat,
     samples=lambda rng: [((rng.standard_normal((3, 2)), rng.standard_normal((3, 1))), {"dim": 1})],
     vjp=dict(tensors=_cat_rule),
 )  # fmt: skip
 stack = define(
-    "stack", "*tensors -> result", moves_data=True,
+    "stack", "*tensors -> result", moves_data=True, batch="shift",
     numpy=lambda *tensors, dim: _cat(*(np.expand_dims(t, dim) for t in tensors), dim=dim),
     infer=lambda *tensors, dim: TensorType(
         tensors[0].dtype, (*tensors[0].shape[:dim], len(tensors), *tensors[0].shape[dim:])),

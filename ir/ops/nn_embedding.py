@@ -73,6 +73,7 @@ def _lookup_samples(*names: str, **attrs: Any) -> Any:
 
 embedding_op = define(
     "embedding", "weight indices -> result", moves_data=True, lower=Template("gather"),
+    batch="rest",
     numpy=lambda weight, indices, *, padding_idx=-1, scale_grad_by_freq=False: np.take(
         weight, indices, axis=0),
     infer=lambda weight, indices, **_: TensorType(weight.dtype, (*indices.shape, weight.shape[1])),

@@ -192,7 +192,7 @@ def _renorm_rule(grad: Any, self: Any, p: float, dim: int, maxnorm: float) -> An
 
 
 renorm_op = define(
-    "renorm", "self -> result", numpy=_renorm, infer=lambda self, **_: self,
+    "renorm", "self -> result", numpy=_renorm, batch="loop", infer=lambda self, **_: self,
     lower=Decompose(_renorm_expand), vjp=dict(self=_renorm_rule),
     samples=lambda rng: [((rng.standard_normal((3, 4)),), {"p": p, "dim": d, "maxnorm": 1.5})
                          for p, d in ((2, 0), (1, 1))],

@@ -62,6 +62,7 @@ def transposed(value: Any) -> Any:
 
 mm_op: Op = define(
     "mm", "self mat2 -> result", infer=mm_type, numpy=np.matmul, lower=Template("matmul"),
+    batch="matmul",
     samples=drawn(((3, 4), (4, 2), {})),
     vjp=dict(self=lambda grad, mat2: mm_op(grad, transposed(mat2)),
              mat2=lambda grad, self: mm_op(transposed(self), grad)),
@@ -85,6 +86,7 @@ def bmm_type(self: TensorType, mat2: TensorType) -> TensorType:
 
 bmm_op: Op = define(
     "bmm", "self mat2 -> result", infer=bmm_type, numpy=np.matmul, lower=Template("matmul"),
+    batch="matmul",
     samples=drawn(((2, 3, 4), (2, 4, 2), {})),
     vjp=dict(self=lambda grad, mat2: bmm_op(grad, transposed(mat2)),
              mat2=lambda grad, self: bmm_op(transposed(self), grad)),

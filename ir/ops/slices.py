@@ -56,7 +56,7 @@ def _slice_infer(self: TensorType, *, dim: int, start: int, stop: int, step: int
 
 
 slice_op = view(
-    "slice", "self -> result", infer=_slice_infer,
+    "slice", "self -> result", infer=_slice_infer, shown={"stop": "end"},
     numpy=lambda x, *, dim, start, stop, step=1: x[at(dim, slice(start, stop, step))],
     put=lambda base, patch, *, dim, start, stop, step=1: slice_scatter(
         base, patch, dim=dim, start=start, stop=stop, step=step),

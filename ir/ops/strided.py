@@ -95,6 +95,7 @@ def _written(x: np.ndarray, src: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 as_strided_op = view(
     "as_strided", "self -> result", numpy=_as_strided, lower=None,
+    shown={"offset": "storage_offset", "base_stride": None, "self_sym_sizes": None},
     infer=lambda self, *, size, **_: TensorType(self.dtype, size),
     put=lambda base, patch, **attrs: as_strided_scatter_op(base, patch, **attrs),
     samples=lambda rng: [((rng.standard_normal((3, 4)),), {

@@ -1,0 +1,96 @@
+"""What users see of a node's saved values: `_saved_<name>` and `_raw_saved_<name>`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.op import ATTR, INPUT, INPUT_TYPE, OUTPUT, Op
+from ..ir.types import BY_NAME
+from .saved import FREED, OWN, Freed, PackedSaved, SavedOutput, unpack
+from .tensor import Tensor
+
+
+def tensor_names(op: Op, rule: Any) -> list[str]:
+    """The inputs and outputs a rule names."""
+    return [op.inputs[k] for k in rule.wants(INPUT)] + [op.outputs[k] for k in rule.wants(OUTPUT)]
+
+
+def shown_names(op: Op, attrs: dict[str, Any]) -> list[str]:
+    """What torch shows as `_saved_<name>`: what the rules name, and sizes for `<name>_type`."""
+    names: set[str] = set()
+    for rule in op.rules.values():
+        names.update(tensor_names(op, rule))
+        names.update(f"{op.inputs[k]}_sym_sizes" for k in rule.wants(INPUT_TYPE))
+        names.update(name for kind, name in rule.arguments if kind == ATTR)
+    if attrs.get("whole"):  # torch's overload without dimensions
+        names -= {"dim", "keepdim"}
+    names -= {"whole", f"{op.inputs[op.variadic]}_sym_sizes" if op.variadic is not None else ""}
+    renamed = (op.shown.get(name, name) for name in names)
+    return sorted(name for name in renamed if name is not None)
+
+
+def saved_attribute(node: Any, name: str) -> Any:
+    """`node._saved_<name>`: a saved input, output, attribute or shape."""
+    op = node.op
+    name = next((own for own, shown in op.shown.items() if shown == name), name)
+    if name in op.inputs:
+        position = op.inputs.index(name)
+        if position == node.number_at:
+            return node.input(position)
+        if op.variadic == position:
+            return tuple(as_shown(node.input(k)) for k in range(position, node.input_count()))
+        return as_shown(node.input(position))
+    if name in op.outputs:
+        slot = node.plan.slots.get(~op.outputs.index(name))
+        return None if slot is None else unpack(node, slot)
+    if name.endswith("_sym_sizes") and name[:-10] in op.inputs:
+        position = op.inputs.index(name[:-10])
+        if op.variadic == position:
+            return tuple(node.input_type(k).shape for k in range(position, node.input_count()))
+        return node.input_type(position).shape
+    return node.attrs[name] if name in node.attrs else op.defaults[name]
+
+
+def as_shown(value: Any) -> Any:
+    """Numbers were wrapped to 0-d tensors by torch."""
+    if isinstance(value, bool | int | float | complex):
+        from .creation import tensor
+
+        kinds = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+        return tensor(value, dtype=BY_NAME[kinds[type(value)]])
+    return value
+
+
+class RawSaved:
+    """`node._raw_saved_<name>`: where hooks may be put on one saved value."""
+
+    def __init__(self, node: Any, name: str):
+        self._node, self._name = node, name
+
+    @property
+    def data(self) -> Any:
+        return saved_attribute(self._node, self._name)
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """The value goes through `pack_hook` now and `unpack_hook` when backward wants it."""
+        from .eager import history
+
+        node, op = self._node, self._node.op
+        key = (op.inputs.index(self._name) if self._name in op.inputs
+               else ~op.outputs.index(self._name))  # fmt: skip
+        slot = node.plan.slots.get(key)
+        if node.saved.__class__ is Freed:
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. "
+                               + FREED.partition("freed). ")[2])  # fmt: skip
+        entry = None if slot is None else node.saved[slot]
+        if isinstance(entry, PackedSaved):
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already "
+                               "been set is not allowed. Hint: only one pair of hooks is allowed "
+                               "at a time.")  # fmt: skip
+        if not isinstance(entry, Tensor | SavedOutput):
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is "
+                               "forbidden")  # fmt: skip
+        value = unpack(node, slot)
+        edge = OWN if key < 0 else history(value)
+        packed = PackedSaved((pack_hook, unpack_hook), value, edge)
+        node.saved = (*node.saved[:slot], packed, *node.saved[slot + 1 :])
