@@ -15,6 +15,7 @@ from typing import Any
 from .guards import PLAIN
 from .inspection import Failure, Inspected
 from .ir.bind import state
+from .ir.events import log
 from .ir.types import default_dtype
 from .pytree import flatten, unflatten
 from .recording import Recording
@@ -96,6 +97,7 @@ class CompiledFunction(Inspected):
     # --- recording ---
 
     def record(self, key: Any, structure: Any, leaves: list[Any]) -> Any:
+        log("guards", lambda: self.why_recorded(key, leaves))
         args, kwargs = unflatten(structure, iter(leaves))
         with self.lock:
             if key in self.refusals:
@@ -117,7 +119,9 @@ class CompiledFunction(Inspected):
             args, kwargs = unflatten(structure, iter(leaves))
             return self.run_eagerly(args, kwargs)
         output = recording.output
-        if self.finish(key, recording, leaves):
+        finished = self.finish(key, recording, leaves)
+        self.tell(recording)
+        if finished:
             return output
         used = recording.used_places() - self.specialised
         if used:
@@ -173,7 +177,7 @@ class CompiledFunction(Inspected):
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages `dump` knows."""
-        return ("trace", "forward", "backward", "kernels", "llvm", "llvm-opt", "asm")
+        return ("trace", "forward", "backward", "passes", "kernels", "llvm", "llvm-opt", "asm")
 
     def latest(self) -> Trace:
         found = [t for traces in self.traces.values() for t in traces]
@@ -189,6 +193,8 @@ class CompiledFunction(Inspected):
         trace = self.latest()
         if stage == "trace":
             return trace.graphs[-1].print()
+        if stage == "passes":
+            return self.passes_text(trace)
         return "\n".join(s.function.text(stage, s.wanted(trace.history)) for s in trace.segments())
 
     def graph(self, stage: str = "trace") -> Any:

@@ -50,4 +50,5 @@ class CompiledModule(Module):
 
 _OWN = {"_orig_mod", "_compiled", "__class__", "__call__", "__setattr__", "__getattr__",
         "__delattr__", "__repr__"}  # fmt: skip
-_INSPECTION = {"explain", "dump", "stages", "report", "cache_clear", "graph", "traces"}
+_INSPECTION = {"explain", "dump", "show", "stages", "report", "export", "cache_clear", "graph",
+               "traces"}  # fmt: skip

@@ -1,10 +1,12 @@
-"""What a compiled function shows of itself beyond its dumps: the report page."""
+"""What a compiled function shows of itself beyond its dumps: the report page, events, folders."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
+from .ir.events import log
 from .ir.graph import Graph
 
 
@@ -23,6 +25,7 @@ class Inspected:
 
     name: str
     traces: dict[Any, list[Any]]
+    refusals: dict[Any, str]
     failure: Failure | None = None
 
     def newest(self) -> Any:
@@ -40,3 +43,53 @@ class Inspected:
         from .report import write_report
 
         return write_report(self, path)
+
+    def show(self, stage: str = "trace") -> None:
+        """Prints a stage, with colour on a terminal."""
+        from .dumps import show
+
+        show(self.dump(stage))  # type: ignore[attr-defined]
+
+    def passes_text(self, trace: Any) -> str:
+        from .dumps import passes_text
+
+        return passes_text(trace)
+
+    # --- events ---
+
+    def why_recorded(self, key: Any, leaves: list[Any]) -> str:
+        """Why no trace serves a call."""
+        found = self.traces.get(key)
+        if found is None:
+            return f"{self.name}: a new kind of call"
+        reasons = [trace.applies(leaves) or "a branch came out as never before" for trace in found]
+        return f"{self.name}: none of {len(found)} traces fits: {reasons[-1]}"
+
+    def tell(self, recording: Any) -> None:
+        """What became of a recording, to those who asked for events or dumps."""
+        ops = len(recording.recorder.builder.nodes)
+        why = recording.problems[0] if recording.problems else ""
+        done = f"runs eagerly: {why}" if why else "compiled"
+        log("compile", lambda: f"{self.name}: recorded {ops} ops, {done}")
+        if not why:
+            log("kernels", lambda: f"{self.name}: {kernel_summary(self.newest())}")
+        if os.environ.get("WENGERT_DUMP"):
+            from .dumps import dump_if_asked
+
+            dump_if_asked(self)
+
+
+def kernel_summary(trace: Any) -> str:
+    """The kernels of a trace in a line."""
+    parts = []
+    for segment in trace.segments():
+        executors = segment.function.ready(segment.wanted(trace.history))
+        for stage, executor in zip(("forward", "backward"), executors):
+            if executor.native is None:
+                parts.append(f"{stage} by the interpreter")
+                continue
+            kinds = [k.kind for k in executor.native.kernels]
+            hosts = executor.native.host_calls
+            parts.append(f"{stage} {len(kinds)} steps ({', '.join(kinds)})"
+                         + (f", in Python: {', '.join(hosts)}" if hosts else ""))  # fmt: skip
+    return "; ".join(parts)

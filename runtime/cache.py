@@ -32,6 +32,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
+from ..ir.events import log
 from . import jit
 
 FORMAT = 1
@@ -87,13 +88,16 @@ def object_code(text: str, *, options: jit.Options = jit.DEFAULT) -> bytes:
     key = key_of(text, options)
     code = _recall(key)
     if code is not None:
+        log("cache", lambda: f"{key.hex()[:12]} found in this process")
         return code
     with _alone_with(key):
         code = _recall(key)
         if code is None:
             code = _read(key)
             if code is None:
+                log("cache", lambda: f"{key.hex()[:12]} not found: compiling {len(text)} letters")
                 return _compile(key, text, options)
+            log("cache", lambda: f"{key.hex()[:12]} found on disk")
             _remember(key, code)
         return code
 

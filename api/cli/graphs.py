@@ -69,5 +69,5 @@ def dump(options: Any) -> int:
     function = load_target(options.target)
     if not hasattr(function, "dump"):
         raise TypeError(f"{options.target} is not a compiled function; decorate it with compile")
-    print(function.dump(options.stage), end="")
+    function.show(options.stage)
     return 0
