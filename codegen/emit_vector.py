@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .emit import BLOCK, Emission
@@ -26,6 +28,10 @@ class VectorEmission(Vectors, Emission):
     """Emits one nest in vectors; bounds, turns and names are Emission's."""
 
     light = True
+    keeping: Mapping[int, int] = MappingProxyType(
+        {}
+    )  # values to keep, and the pass that makes them
+    at_pass = 0
 
     def parts(self) -> list[Part]:
         if self.nest.form == "column":
@@ -38,6 +44,8 @@ class VectorEmission(Vectors, Emission):
             text, _ = self.line_of_vectors("0", effects, low, high, known)
             return [Part(before + text)]
         parts = []
+        single = self.nest.outer == len(self.nest.loops) - 1
+        self.keeping = self.worth_keeping(self.kernel.passes) if single else {}
         for t, effects in enumerate(self.kernel.passes):
             if self.kernel.between[t]:
                 parts.append(Part(self.straight(self.kernel.between[t], known)))
@@ -102,7 +110,10 @@ class VectorEmission(Vectors, Emission):
                 total = self.v.argument(f"%a{i}.{name}", self.kernel.instrs[i].dtype)
                 nexts[i] = self.folded(i, total, x).value.text
             self.vneed(stores, known, vec)
+            for i in now:
+                self.keep(i, vec[i])
 
+        now = [i for i in self.keeping if i not in self.kept and self.keeping[i] == self.at_pass]
         nexts: dict[int, str] = {}
         loop.body = self.capture(body)
         self.mask = None
@@ -130,6 +141,7 @@ class VectorEmission(Vectors, Emission):
         nest = self.nest
         dims = list(range(nest.outer, len(nest.loops)))
         folds = [i for i in effects if self.kernel.instrs[i].kind == FOLD]
+        self.at_pass = t
         before = self.capture(lambda: self.prepare(effects, known, {}, dims))
         begun = dict(self.begun)
         loops = [self.plain(d, f".{t}") for d in dims]
@@ -145,6 +157,7 @@ class VectorEmission(Vectors, Emission):
         for loop in reversed(loops):
             text, totals = self.around(loop, text, totals)
         self.begun = begun
+        self.kept.update((i, "") for i, first in self.keeping.items() if first == t)
 
         def finish() -> None:
             for i in folds:

@@ -195,6 +195,9 @@ def flip(x: Any, *, dims: Ints) -> Any:
 def roll(x: Any, *, shifts: Ints, dims: Ints) -> Any:
     if not numel(x.shape):
         return None
+    if not dims:  # all of it, in row-major order
+        flat = x.view((numel(x.shape),))
+        return roll(flat, shifts=shifts, dims=(0,)).view(tuple(x.shape))
     for shift, d in zip(shifts, dims):
         size = tuple(x.shape)
         k = shift % size[d]

@@ -18,7 +18,7 @@ COLUMNS = 64  # results that a turn computes in column form: a vector or a few o
 GRAIN = 1 << 14  # cheap instructions per chunk: about 4 us
 MOST_CHUNKS = 256
 TILE = 16  # of transposing loops: a cache line of floats
-SHORT_ROW = 8  # rows shorter than this are reduced side by side
+SHORT_ROW, MANY = 17, 8  # shorter rows than this are reduced side by side, if so many
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _order(kernel: Kernel, outer: list[int], inner: list[int], columns: bool,
     outer, inner = last(outer), last(inner)
     if not outer or not columns:
         return "row", outer, inner
-    short = kernel.sizes[inner[-1]] < SHORT_ROW <= kernel.sizes[outer[-1]]
+    short = kernel.sizes[inner[-1]] < SHORT_ROW and kernel.sizes[outer[-1]] >= MANY
     sideways = short or (score[outer[-1]] > score[inner[-1]] and kernel.sizes[outer[-1]] >= 4)
     return ("column" if sideways else "row"), outer, inner
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from ..ir.graph import Graph, Node, Output, Var
 from ..ir.op import TABLE
+from ..ir.types import FLOAT
 from . import indirect
 from .affine import Expr, Strided, Unfoldable, delinear, plus, scaled, through
-from .classify import FREE, GATHER, UPDATE, VIEW, kind_of
+from .classify import FREE, GATHER, HOST, MAP, UPDATE, VIEW, kind_of
 from .expand import expand, turned
+
+DIVISIONS = ("floor_divide", "floor_divide_mode", "trunc_divide", "remainder", "fmod")
 
 
 class Sources:
@@ -53,7 +56,8 @@ class Sources:
         return Node(node.op, inputs, node.outputs, node.attrs, node.place, node.origin)
 
     def enter(self, node: Node, number: int = -1) -> Node:
-        self.kinds[node] = kind_of(node)
+        kind = kind_of(node)
+        self.kinds[node] = HOST if kind == MAP and self.may_fail(node) else kind
         self.number[node] = number
         for var in node.outputs:
             self.producer[var] = node
@@ -72,6 +76,14 @@ class Sources:
             taken.add(var)
             self.outputs.append((output, var))
         return copies
+
+    def may_fail(self, node: Node) -> bool:
+        """Integer division by a value that may be 0, which raises: that is left to the host."""
+        if node.op.name not in DIVISIONS or node.outputs[0].dtype.category >= FLOAT:
+            return False
+        maker = self.producer.get(self.base(node.inputs[1])[0])  # type: ignore[arg-type]
+        attrs = maker.attributes if maker is not None and self.kinds[maker] == FREE else {}
+        return not attrs.get("fill_value", attrs.get("value", 0))
 
     # -- where values come from ------------------------------------------------------------
 

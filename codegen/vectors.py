@@ -15,16 +15,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .classify import cost
 from .epilogue import Site
 from .kernel import APPLY, CHECK, CONSTANT, COORDINATE, FOLD, LOAD, MODIFY, STORE, Kernel
 from .lines import Lines
 from .nest import Nest, arrange
 from .reader import KernelReader, evaluate
-from .scalar import ITEMSIZE, MEMORY, Scalar
+from .scalar import ITEMSIZE, MEMORY, REGISTER, Scalar
 from .target import Target
 
 MASKED = ("float", "double", "i32", "i64")  # elements that masked loads and stores are fast for
 HEAVY, HUGE = 60, 160  # weights of a body that is emitted two registers wide, or one
+COSTLY = 15  # instructions that are not done twice for an element of a row
+KEPT_ROW = 1 << 13  # elements of a row that is kept on the stack
 NEAR = 4  # strides up to this are loaded whole and picked from
 FOLDS = 3  # reductions side by side that leave registers for wide vectors
 
@@ -69,6 +72,7 @@ class Vectors(Lines):
         self.v: KernelReader = self.s
         self.mask: str | None = None
         self.begun: dict[int, tuple[str, frozenset[int]]] = {}
+        self.kept: dict[int, str] = {}  # values of a row that an earlier pass has put in scratch
 
     def lanes(self) -> int:
         """How wide the main loop's vectors are."""
@@ -113,6 +117,8 @@ class Vectors(Lines):
             if i in found or i in known or i in vec:
                 continue
             found.add(i)
+            if i in self.kept:
+                continue
             queue += [o for o in self.kernel.instrs[i].operands if o is not None]
         return sorted(found)
 
@@ -163,6 +169,8 @@ class Vectors(Lines):
 
     def vline(self, i: int, known: dict[int, Scalar], vec: dict[int, Scalar]) -> Scalar:
         instr = self.kernel.instrs[i]
+        if i in self.kept:
+            return self.recall(i)
         if instr.kind == LOAD:
             stride, at = self.nest.strides[i][self.axis], self.pointer(i, known)
             if stride == 1 or self.v.m.lanes == 1:
@@ -180,6 +188,42 @@ class Vectors(Lines):
             operands = [None if o is None else self.operand(o, known, vec) for o in instr.operands]
             return evaluate(self.v, instr, operands)
         raise AssertionError(f"{instr.kind} out of place")
+
+    # -- rows kept between passes ----------------------------------------------------------
+
+    def worth_keeping(self, passes: list[list[int]]) -> dict[int, int]:
+        """Costly values of a row that several passes use, and the first of these."""
+        first: dict[int, int] = {}
+        again: dict[int, int] = {}
+        for t, effects in enumerate(passes):
+            for i in self.open(effects, {}, {}):
+                if i in first and first[i] < t:
+                    again.setdefault(i, first[i])
+                first.setdefault(i, t)
+        instrs = self.kernel.instrs
+        costly = {i: t for i, t in again.items() if instrs[i].kind == APPLY and self.along(i)
+                  and cost(instrs[i].node) >= COSTLY and instrs[i].dtype != "bool"}  # fmt: skip
+        return costly if self.nest.loops[self.axis] <= KEPT_ROW else {}
+
+    def keep(self, i: int, x: Scalar) -> None:
+        """Puts a vector of a row into scratch, which has room for what a mask would leave out."""
+        at, kind = self.scratch_place(i)
+        self.v.m.effect(f"store {kind} {x.value.text}, ptr {at}, align 4")
+
+    def recall(self, i: int) -> Scalar:
+        at, kind = self.scratch_place(i)
+        element = REGISTER[self.kernel.instrs[i].dtype]
+        value = self.v.m.emit(f"load {kind}, ptr {at}, align 4", element)
+        return Scalar(value, self.kernel.instrs[i].dtype)
+
+    def scratch_place(self, i: int) -> tuple[str, str]:
+        element, name = REGISTER[self.kernel.instrs[i].dtype], f"%kept{i}"
+        if f"{name} =" not in self.head:
+            room = self.number(self.nest.loops[self.axis] + 64)
+            self.head += f"  {name} = alloca {element}, i64 {room}, align 64\n"
+        index = self.index[self.axis]
+        at = self.lineout(f"getelementptr inbounds {element}, ptr {name}, i64 {index}")
+        return at, self.v.m.type(element)
 
     def every(self, stride: int, at: str, dtype: str) -> Scalar:
         """Elements a little apart: all between them are loaded, which is cheaper than a gather."""

@@ -151,3 +151,16 @@ def test_long_reductions_are_done_in_pieces(shape):
 
     compiled = check(build(f, (F, *shape), (F, *shape)), runs=1)
     assert "pieces" in compiled.texts()["kernels"]
+
+
+def test_integer_division_by_zero_raises():
+    run = compiled(lambda a, b: (a // b, a % b, a // 3), ("int64", 4), ("int64", 4))
+    a, b = np.array([7, -7, 5, 0]), np.array([2, 2, -3, 4])
+    assert [x.tolist() for x in run(a, b)] == [
+        (a // b).tolist(),
+        (a % b).tolist(),
+        (a // 3).tolist(),
+    ]
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        run(a, np.array([1, 0, 1, 1]))
+    assert not compiled(lambda a: a // 3 + a % 5, ("int64", 4)).host_calls
