@@ -30,7 +30,7 @@ class Symbol(Value):
         return self.var.type.dtype
 
     @property
-    def shape(self) -> Any:  # type: ignore[override]
+    def shape(self) -> Any:
         return self.var.type.shape
 
     @property
@@ -63,10 +63,10 @@ class Symbol(Value):
         return self.var.type.numel
 
     def is_complex(self) -> bool:
-        return self.dtype.is_complex
+        return bool(self.dtype.is_complex)
 
     def is_floating_point(self) -> bool:
-        return self.dtype.is_floating_point
+        return bool(self.dtype.is_floating_point)
 
     def __repr__(self) -> str:
         return f"<symbol {self.var.type}>"

@@ -12,7 +12,7 @@ from typing import Any
 
 from .builder import Builder, Symbol
 from .graph import ARGUMENT, GRAD_OF, GRADIENT, RESULT, Graph, Node, Origin, Var
-from .op import Frame, pull
+from .pull import Frame, pull
 from .types import TensorType
 
 

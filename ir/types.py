@@ -134,7 +134,7 @@ class TensorType(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        return self.numel * self.dtype.itemsize
+        return self.numel * int(self.dtype.itemsize)
 
 
 class _Defaults:
@@ -184,7 +184,7 @@ def _promote_integers(a: DType, b: DType) -> DType:
     return b
 
 
-def scalar_dtype(value: complex) -> DType:
+def scalar_dtype(value: Any) -> DType:
     """What torch takes a Python number for."""
     if isinstance(value, bool | np.bool_):
         return bool_
@@ -217,9 +217,9 @@ def result_type(operands: Iterable[Any]) -> DType:
     if wide and levels[0] is None and levels[1] is None:
         return float64  # arithmetic among Python floats
     result = None
-    for dtype in levels:
-        if dtype is not None and (result is None or dtype.category > result.category):
-            result = dtype if result is None else _lift_category(result, dtype)
+    for found in levels:
+        if found is not None and (result is None or found.category > result.category):
+            result = found if result is None else _lift_category(result, found)
     assert result is not None
     return result
 

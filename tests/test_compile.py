@@ -1,7 +1,6 @@
 """compile(fn) gives what fn gives: values, gradients, effects; eager is the oracle."""
 
 import pytest
-
 import wengert as torch
 
 

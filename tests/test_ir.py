@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 import wengert as torch  # noqa: F401  fills the catalogue
 from wengert.ir import interp, passes, reverse
 from wengert.ir.builder import Builder

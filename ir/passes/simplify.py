@@ -44,7 +44,7 @@ def uniform(symbol: Any, producers: dict[Var, Node]) -> Any:
 
 
 def same_type(symbol: Any, node: Node) -> bool:
-    return symbol.var.type == node.outputs[0].type
+    return bool(symbol.var.type == node.outputs[0].type)
 
 
 def is_one(value: Any) -> bool:
