@@ -8,12 +8,14 @@ from typing import Any
 # Submodules: `torch.nn` is the module `wengert.nn`.
 MODULES = (
     "accelerator", "amp", "backends", "cuda", "distributed", "func", "jit", "mps",
-    "multiprocessing", "nn", "optim", "random", "serialization", "testing", "utils", "version", "xpu",
+    "multiprocessing", "nn", "optim", "random", "serialization", "testing", "utils", "version",
+    "xpu",
 )  # fmt: skip
 
 # Names found in a module of the package.
 NAMES = {
     "as_torch": "torch_alias",
+    "draw": "drawing",
     "vmap": "func",
     "load": "serialization",
     "save": "serialization",

@@ -107,7 +107,7 @@ class Op:
     multi_view: bool = False
     # torch's node name where the input at that position is a Python number
     number_nodes: tuple[str | None, ...] = ()
-    # names of attributes as torch's nodes show them (`_saved_<name>`) where they differ; None: hidden
+    # names of attributes as torch's nodes show them (`_saved_<name>`) where they differ, or None
     shown: dict[str, str | None] = field(default_factory=dict)
     # how vmap runs it, where its kind does not say: see tracer/batch_rules.py
     batch: Any = None

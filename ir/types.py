@@ -105,7 +105,8 @@ def from_numpy_dtype(dtype: Any) -> DType:
     if found is None:
         kind = np.dtype(dtype).type
         raise TypeError(
-            f"can't convert np.ndarray of type numpy.{kind.__name__}. The only supported types are: float64, "
+            f"can't convert np.ndarray of type numpy.{kind.__name__}. The only supported types "
+            "are: float64, "
             "float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, "
             "uint16, uint8, and bool."
         )
