@@ -37,7 +37,7 @@ define i64 @entry(ptr %pointers, ptr %arena) nounwind {
 }
 """
 LONG = 1 << 18  # bytes of traffic above which the GIL is released
-MANY_PAIRS = 4096
+SHARED = -1  # the status of a call whose arguments may share memory
 
 _libraries: weakref.WeakValueDictionary[tuple[str, bool], jit.Library] = (
     weakref.WeakValueDictionary())  # fmt: skip
@@ -97,7 +97,7 @@ class Segment:
     """Launches between two host calls, as one native entry."""
 
     def __init__(self, owner: Runnable, launches: Sequence[tuple[int, Launch]]) -> None:
-        words = [len(launches), max([1, *(len(step.words) for _, step in launches)]), 0]
+        words = [len(launches), max([1, *(len(step.words) for _, step in launches)]), 0, 0]
         self.steps = [number for number, _ in launches]
         for _, step in launches:
             words += [owner.code.symbols[step.symbol], step.chunks, len(step.words)]
@@ -105,6 +105,7 @@ class Segment:
                 words += owner.locate(word)
         self.table = np.array(words, np.int64)
         self.times = np.zeros(len(launches), np.int64)
+        self.spans: list[np.ndarray] = []
         imports = {
             "wengert_run": runner().address("wengert_run"),
             "wengert_table": self.table.ctypes.data,
@@ -113,6 +114,12 @@ class Segment:
         self.address = self.library.address("entry")
         kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
         self.call = kind(self.address)
+
+    def watch(self, spans: np.ndarray) -> None:
+        """Arrays to look at for shared memory, in order of address; see run.ll."""
+        # calls under way may still read the ones before; 64 later ones are time enough for them
+        self.spans = [*self.spans[-64:], spans]
+        self.table[3] = spans.ctypes.data
 
     def profile(self, on: bool) -> None:
         self.table[2] = self.times.ctypes.data if on else 0
@@ -131,11 +138,11 @@ class Runnable:
                         for r in program.results if r.target is None]  # fmt: skip
         self.steps = self.cut()
         self.arena = memory.shared_arena()
-        writes = sum(k in program.written for k in range(len(self.inputs)))
-        self.checked = writes * len(self.inputs) <= MANY_PAIRS
+        self.sizes = np.array([t.nbytes for t in program.inputs], np.int64)
+        self.writes = np.array([k in program.written for k in range(len(self.inputs))], bool)
         self.fresh = self.entry()
-        if program.errors and self.fresh is not self.through_python:
-            self.fresh = self.with_errors(self.fresh)
+        if self.fresh != self.through_python and (program.errors or program.written):
+            self.fresh = self.with_status(self.fresh)
         self.call = self.with_writes() if program.written else self.fresh
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -179,19 +186,50 @@ class Runnable:
         long = sum(k.bytes for k in self.program.kernels) > LONG
         return make(
             self.steps[0].address, self.inputs, self.results, name=self.program.name,
-            release_gil=long, status=True, tuple_result=True, disjoint=self.checked,
+            release_gil=long, status=True, tuple_result=True, disjoint=False,
             arena=self.arena, arena_size=self.plan.total, slow=self.slow,
             keep=[self.code, self.steps[0], self],
         )  # fmt: skip
 
-    def with_errors(self, call: Any) -> Any:
+    def with_status(self, call: Any) -> Any:
+        """The callable with errors raised, and arguments that share memory copied."""
+
         def checked(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
             made = call(*arrays)
-            if type(made) is int:
-                self.check(made)
+            while type(made) is int:
+                if made != SHARED:
+                    self.check(made)
+                order = self.apart(arrays)
+                if order is None:
+                    return self.slow(*arrays)
+                self.steps[0].watch(order)  # type: ignore[union-attr]
+                made = call(*arrays)
             return made
 
+        if self.program.written:
+            self.steps[0].watch(self.spans(np.arange(len(self.sizes))))  # type: ignore[union-attr]
         return checked
+
+    def apart(self, arrays: Sequence[np.ndarray]) -> np.ndarray | None:
+        """The spans, for run.ll; None if an array that is written to meets another."""
+        starts = np.array([a.__array_interface__["data"][0] for a in arrays], np.int64)
+        order = np.argsort(starts, kind="stable")
+        order = order[self.sizes[order] > 0]
+        first, last = starts[order], (starts + self.sizes)[order]
+        written = self.writes[order]
+        any_end = np.maximum.accumulate(np.concatenate([[0], last[:-1]]))
+        write_end = np.maximum.accumulate(np.concatenate([[0], np.where(written, last, 0)[:-1]]))
+        if (first < write_end).any() or (written & (first < any_end)).any():
+            return None
+        return self.spans(order)
+
+    def spans(self, order: np.ndarray) -> np.ndarray:
+        """Number and bytes of the arrays that are written to, in this order, and of the others."""
+        words: list[int] = []
+        for writes in (True, False):
+            chosen = [k for k in order.tolist() if self.writes[k] == writes and self.sizes[k]]
+            words += [len(chosen), *(w for k in chosen for w in (k, int(self.sizes[k])))]
+        return np.array(words, np.int64)
 
     def with_writes(self) -> Any:
         fresh, targets = self.fresh, [r.target for r in self.program.results]
@@ -231,7 +269,8 @@ class Runnable:
         written = self.program.written
         shares = any(
             j != k and (k in written or j in written) and np.may_share_memory(array, other)
-            for j, other in enumerate(arrays))  # fmt: skip
+            for j, other in enumerate(arrays)
+        )
         plain = type(array) is np.ndarray and array.flags.c_contiguous and array.flags.aligned
         if plain and array.dtype is self.inputs[k].dtype and not shares:
             return array
@@ -266,9 +305,7 @@ class Runnable:
                 return False
             if e.writeable and not flags.writeable:
                 return False
-        written = self.program.written
-        return not any(np.may_share_memory(arrays[j], a) for j in written
-                       for k, a in enumerate(arrays) if j != k)  # fmt: skip
+        return not self.program.written or self.apart(arrays) is not None
 
     def check(self, status: int) -> None:
         if status:

@@ -1,8 +1,8 @@
 ; Runs a program from its table: words that name functions and say what their argument blocks hold.
 ; One text for all programs, so that a program compiles its kernels and nothing else.
 ;
-; Table: launches, most words of a block, where to add up times (or null), then the launches:
-; function, chunks, words, and for each word what it is relative to and a value.
+; Table: launches, most words of a block, where to add up times (or null), the spans (or null), then
+; the launches: function, chunks, words, and for each word what it is relative to and a value.
 ; Relative to: 0 nothing, 1 the arena, 2 the status word, 3 and up the pointers in order.
 
 declare void @wengert_parallel(ptr, ptr, i64)
@@ -42,7 +42,99 @@ several:
   ret void
 }
 
+; Whether no array that is written to shares memory with another. Spans: how many are written to, a
+; number and bytes for each, in order of address when last looked at; then the same for those that
+; are only read, in any order. If the first are not in order now, the answer is false too, and
+; whoever asked looks again. Each of the others is looked up among them.
+define internal { i64, i64 } @span(ptr %list, i64 %k, ptr %pointers) alwaysinline nounwind {
+  %at = shl i64 %k, 1
+  %span = getelementptr i64, ptr %list, i64 %at
+  %which = load i64, ptr %span, align 8
+  %bytes.p = getelementptr i64, ptr %span, i64 1
+  %bytes = load i64, ptr %bytes.p, align 8
+  %start.p = getelementptr i64, ptr %pointers, i64 %which
+  %start = load i64, ptr %start.p, align 8
+  %stop = add i64 %start, %bytes
+  %half = insertvalue { i64, i64 } poison, i64 %start, 0
+  %whole = insertvalue { i64, i64 } %half, i64 %stop, 1
+  ret { i64, i64 } %whole
+}
+define internal i1 @apart(ptr %spans, ptr %pointers) nounwind {
+entry:
+  %none = icmp eq ptr %spans, null
+  br i1 %none, label %yes, label %begin
+begin:
+  %count = load i64, ptr %spans, align 8
+  %list = getelementptr i64, ptr %spans, i64 1
+  %twice = shl i64 %count, 1
+  %rest = getelementptr i64, ptr %list, i64 %twice
+  %others = load i64, ptr %rest, align 8
+  %reads = getelementptr i64, ptr %rest, i64 1
+  br label %next
+next:
+  %k = phi i64 [ 0, %begin ], [ %k1, %one ]
+  %before = phi i64 [ 0, %begin ], [ %stop, %one ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %other, label %look
+look:
+  %w = call { i64, i64 } @span(ptr %list, i64 %k, ptr %pointers)
+  %start = extractvalue { i64, i64 } %w, 0
+  %stop = extractvalue { i64, i64 } %w, 1
+  %bad = icmp ult i64 %start, %before
+  br i1 %bad, label %no, label %one
+one:
+  %k1 = add i64 %k, 1
+  br label %next
+other:
+  %i = phi i64 [ 0, %next ], [ %i1, %clear ]
+  %done = icmp eq i64 %i, %others
+  br i1 %done, label %yes, label %search
+search:
+  %r = call { i64, i64 } @span(ptr %reads, i64 %i, ptr %pointers)
+  %r.start = extractvalue { i64, i64 } %r, 0
+  %r.stop = extractvalue { i64, i64 } %r, 1
+  br label %halve
+halve:                                     ; the first written span that ends behind its start
+  %low = phi i64 [ 0, %search ], [ %low1, %step ]
+  %high = phi i64 [ %count, %search ], [ %high1, %step ]
+  %found = icmp eq i64 %low, %high
+  br i1 %found, label %compare, label %step
+step:
+  %sum = add i64 %low, %high
+  %middle = lshr i64 %sum, 1
+  %m = call { i64, i64 } @span(ptr %list, i64 %middle, ptr %pointers)
+  %m.stop = extractvalue { i64, i64 } %m, 1
+  %behind = icmp ugt i64 %m.stop, %r.start
+  %above = add i64 %middle, 1
+  %low1 = select i1 %behind, i64 %low, i64 %above
+  %high1 = select i1 %behind, i64 %middle, i64 %high
+  br label %halve
+compare:
+  %beyond = icmp eq i64 %low, %count
+  br i1 %beyond, label %clear, label %meet
+meet:
+  %f = call { i64, i64 } @span(ptr %list, i64 %low, ptr %pointers)
+  %f.start = extractvalue { i64, i64 } %f, 0
+  %overlap = icmp ult i64 %f.start, %r.stop
+  br i1 %overlap, label %no, label %clear
+clear:
+  %i1 = add i64 %i, 1
+  br label %other
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+
 define i64 @wengert_run(ptr %table, ptr %pointers, ptr %arena) nounwind {
+check:
+  %spans.p = getelementptr i64, ptr %table, i64 3
+  %spans = load atomic ptr, ptr %spans.p acquire, align 8
+  %apart = call i1 @apart(ptr %spans, ptr %pointers)
+  br i1 %apart, label %entry, label %decline
+decline:
+  ret i64 -1
 entry:
   %status = alloca i64, align 8
   store i64 0, ptr %status, align 8
@@ -53,7 +145,7 @@ entry:
   %times = load ptr, ptr %times.p, align 8
   %timed = icmp ne ptr %times, null
   %block = alloca i64, i64 %most, align 16
-  %first = getelementptr i64, ptr %table, i64 3
+  %first = getelementptr i64, ptr %table, i64 4
   %arena.i = ptrtoint ptr %arena to i64
   %status.i = ptrtoint ptr %status to i64
   br label %next

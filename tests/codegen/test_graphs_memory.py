@@ -164,3 +164,26 @@ def test_integer_division_by_zero_raises():
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         run(a, np.array([1, 0, 1, 1]))
     assert not compiled(lambda a: a // 3 + a % 5, ("int64", 4)).host_calls
+
+
+def test_many_arguments_are_checked_for_shared_memory():
+    """Whatever their order in memory, and again when it changes."""
+
+    def f(*values):
+        return [a + b for a, b in zip(values[::2], values[1::2])]
+
+    run = compiled(f, *[(F, 3)] * 40, writes={k: 2 * k for k in range(20)}.items())
+    memory = np.arange(120, dtype="f").reshape(40, 3)
+    for order in (np.arange(40), np.arange(40)[::-1], np.random.default_rng(0).permutation(40)):
+        arrays = [memory.copy()[k] for k in order]
+        expected = [a + b for a, b in zip(arrays[::2], arrays[1::2])]
+        got = run(*arrays)
+        for g, e, a in zip(got, expected, arrays[::2]):
+            assert g is a
+            np.testing.assert_array_equal(g, e)
+    shared = memory.copy()
+    arrays = [shared[k] for k in range(40)]
+    arrays[7] = arrays[0]  # read after it was written, were it not copied first
+    expected = [a + b for a, b in zip(arrays[::2], arrays[1::2])]
+    for g, e in zip(run(*arrays), expected):
+        np.testing.assert_array_equal(g, e)
