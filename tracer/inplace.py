@@ -16,6 +16,7 @@ from ..ir import value as value_module
 from ..ir.bind import state
 from ..ir.types import FLOAT, TensorType, type_word
 from .eager import cast_array, history, run
+from .overlap import run_in_turns, shows_twice
 from .places import describe_place, user_place
 from .quiet import quiet, restore
 from .rebase import AsStridedBackward0, CopySlices, look, put
@@ -48,8 +49,14 @@ def run_inplace(function: Any, target: Tensor, args: Any, kwargs: Any) -> Tensor
     check_memory(target)
     tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
     op = getattr(function, "op", None)
+    repeated = target._view is not None and shows_twice(target)
     if not tracked:
-        if op is not None and state.top is run and write_directly(op, target, args, kwargs):
+        if (
+            op is not None
+            and not repeated
+            and state.top is run
+            and write_directly(op, target, args, kwargs)
+        ):
             return target
         before = Tensor._wrap(target._array, target.dtype)
     else:
@@ -61,7 +68,10 @@ def run_inplace(function: Any, target: Tensor, args: Any, kwargs: Any) -> Tensor
         watcher(target, before)
     args = tuple(before if a is target else a for a in args)
     kwargs = {name: before if a is target else a for name, a in kwargs.items()}
-    result = function(before, *args, **kwargs)
+    if repeated:
+        result = run_in_turns(function, target, before, args, kwargs)
+    else:
+        result = function(before, *args, **kwargs)
     return assign(target, result, before, function.__name__, tracked)
 
 

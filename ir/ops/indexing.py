@@ -14,6 +14,7 @@ from ..op import Op, Template, define
 from ..types import TensorType, bool_, broadcast_shapes, int64
 from ..value import Value, public
 from .accumulate import combine_at, positions_of
+from .arithmetic import alias
 from .slices import select_op, slice_op
 from .views import unsqueeze_op, zeros
 
@@ -193,6 +194,8 @@ def _select(input: Any, result: Any, dim: int, index: int) -> Any:
 
 
 def _slice(result: Any, dim: int, item: slice, view: bool = False) -> Any:
+    if item.start is None and item.stop is None and item.step is None and not view:
+        return result
     bounds = [None if b is None else b.__index__() for b in (item.start, item.stop, item.step)]
     if bounds[2] is not None and bounds[2] <= 0:
         raise ValueError("step must be greater than zero")
@@ -263,14 +266,33 @@ def getitem(input: Any, item: Any) -> Any:
             return _select(input, input, 0, item)
         if type(item) is slice:
             return _slice(input, 0, item, view=True)
+        if (
+            type(item) is tuple
+            and 0 < len(item) <= input.ndim
+            and _PLAIN.issuperset(map(type, item))
+        ):
+            return _plain_item(input, item)
     items = normalise_items(input, item)
     viewed, indices = apply_basic(input, items)
     if indices:
         found, spec = expand_masks(viewed, indices)
         return index_op(viewed, *found, spec=spec)
-    from .arithmetic import alias
-
     return alias(viewed) if viewed is input else viewed
+
+
+_PLAIN = {int, slice}
+
+
+def _plain_item(input: Any, item: tuple[Any, ...]) -> Any:
+    """The commonest index, ints and slices, without looking for anything else."""
+    result, dim = input, 0
+    for part in item:
+        if type(part) is int:
+            result = _select(input, result, dim, part)
+        else:
+            result = _slice(result, dim, part)
+            dim += 1
+    return alias(result) if result is input else result
 
 
 def setitem(input: Any, item: Any, value: Any) -> None:

@@ -109,9 +109,17 @@ def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False
     return MULTIPLY.reduce(x, axis=dim, keepdims=keepdim, dtype=x.dtype)
 
 
-def _prod_vjp(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+def any_known(mask: Any) -> bool | None:
+    """Is an eager mask true anywhere? None where values are not known yet."""
+    array = getattr(mask, "_array", None)
+    return None if array is None else bool(array.any())
+
+
+def _prod_vjp(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     """The product of the other elements, exact where there are zeros."""
     spread = kept(grad, self.type_, dim, keepdim)
+    if any_known(self.eq(0)) is False:
+        return spread * conj(kept(result, self.type_, dim, keepdim) / self)
     return spread * conj(product_of_others(self, dim))
 
 

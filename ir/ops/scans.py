@@ -10,14 +10,16 @@ from ..bind import state
 from ..op import Template, define
 from ..types import FLOAT, TensorType, bool_, int64, normalize_dim, type_word
 from ..value import public
+from .accumulate import scan
 from .arithmetic import conj
 from .kinds import accumulate_type
+from .reduce import any_known
 from .results import named_result
 from .views import zeros
 
 
 def _cumsum(x: np.ndarray, *, dim: int) -> np.ndarray:
-    return np.cumsum(x, axis=dim, dtype=x.dtype) if x.ndim else x.copy()
+    return scan(np.add, x, dim) if x.ndim else x.copy()
 
 
 def reverse_cumsum(grad: Any, dim: int) -> Any:
@@ -38,23 +40,21 @@ cumsum_op = define(
 def _cumprod_vjp(grad: Any, self: Any, result: Any, dim: int) -> Any:
     """sum over k >= i of grad_k * prod_{j <= k, j != i} x_j.
 
+    The quotient's own derivative is wrong at zeros, so there the second order takes the slow form.
     By a quotient; of the zeros of a line only the first has a gradient: products without it.
     """
     if not self.ndim:
         return grad
     zero = self.eq(0)
-    if state.grad_enabled and zeros_known(zero):
+    known = any_known(zero)
+    if known is False:
+        return reverse_cumsum(grad * conj(result), dim) / conj(self)
+    if known and state.grad_enabled:
         return _cumprod_slow(grad, self, dim)
     quotient = reverse_cumsum(grad * conj(result), dim) / conj(self.masked_fill(zero, 1))
     first = zero.logical_and(zero.cumsum(dim).eq(1))
     without = cumprod_op(self.masked_fill(first, 1), dim=dim)
     return reverse_cumsum(grad * conj(without), dim).where(first, quotient)
-
-
-def zeros_known(zero: Any) -> bool:
-    """Is an eager mask true anywhere? The quotient's own derivative is wrong at zeros."""
-    array = getattr(zero, "_array", None)
-    return array is not None and bool(array.any())
 
 
 def _cumprod_slow(grad: Any, self: Any, dim: int) -> Any:
@@ -73,7 +73,7 @@ def _cumprod_slow(grad: Any, self: Any, dim: int) -> Any:
 
 cumprod_op = define(
     "cumprod", "self -> result", infer=lambda self, *, dim: self, lower=Template("scan"),
-    numpy=lambda x, *, dim: np.cumprod(x, axis=dim, dtype=x.dtype) if x.ndim else x.copy(),
+    numpy=lambda x, *, dim: scan(np.multiply, x, dim) if x.ndim else x.copy(),
     samples=lambda rng: [((rng.standard_normal((3, 4)),),
         {"dim": 0}), ((np.array([1.5, 0.0, 2.0, 0.0, 3.0]),), {"dim": 0})],
     vjp=dict(self=_cumprod_vjp),
@@ -107,12 +107,12 @@ def _running(name: str, ufunc: Any) -> Any:
     def evaluate(x: np.ndarray, *, dim: int) -> Any:
         if not x.ndim:
             return x.copy(), np.zeros((), np.int64)
-        values = ufunc.accumulate(x, axis=dim)
+        values = scan(ufunc, x, dim)
         hit = x == values
         if x.dtype.kind == "f":
             hit |= np.isnan(x)
         steps = np.arange(x.shape[dim]).reshape((-1,) + (1,) * (x.ndim - dim - 1))
-        return values, np.maximum.accumulate(np.where(hit, steps, 0), axis=dim)
+        return values, scan(np.maximum, np.where(hit, steps, 0), dim)
 
     op = define(
         name, "self -> values indices", numpy=evaluate,
@@ -145,7 +145,7 @@ def _logcumsumexp(x: np.ndarray, *, dim: int) -> Any:
     if not x.ndim or not x.size:
         return x.copy()
     if x.dtype.kind == "f":
-        return np.logaddexp.accumulate(x, axis=dim)
+        return scan(np.logaddexp, x, dim)
     result = np.array(x)
     lines = np.moveaxis(result, dim, 0)
     for k in range(1, len(lines)):  # all lines a step at a time

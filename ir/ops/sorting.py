@@ -172,6 +172,8 @@ def _kthvalue(x: np.ndarray, *, k: int, dim: int, keepdim: bool = False) -> Any:
 
 def _median_dim(x: np.ndarray, *, dim: int, keepdim: bool = False) -> Any:
     rank: Any = (x.shape[dim] - 1) // 2 if x.ndim else 0
+    if x.ndim and x.shape[dim] > 256 and not (x.dtype.kind == "f" and np.isnan(x).any()):
+        return _at_rank(x, np.argpartition(x, rank, axis=dim), rank, dim, keepdim)
     if x.dtype.kind == "f" and x.ndim:  # NaN wins: the first one is the median
         bad = np.isnan(x)
         missing = np.add.reduce(bad, axis=dim, keepdims=True, dtype=np.int64)

@@ -24,6 +24,12 @@ def test_views_write_through(x):
         x.expand(2, 3, 4).mul_(2)
 
 
+def test_elements_shown_twice_are_written_twice():
+    y = torch.ones(5)
+    y.unfold(0, 3, 1).mul_(2)
+    assert y.tolist() == [2.0, 4.0, 8.0, 4.0, 2.0]
+
+
 def test_unfold_and_its_gradient():
     leaf = torch.arange(5.0, requires_grad=True)
     windows = leaf.unfold(0, 3, 1)

@@ -1,0 +1,67 @@
+"""Writes to views that show one element several times, such as overlapping windows.
+
+torch runs an in-place op element after element, so one that is shown k times is changed k times.
+Here the op runs on the whole view once per turn, and each turn keeps the elements whose it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.bind import state
+from .tensor import Tensor
+
+_MAY_OVERLAP = {"as_strided", "unfold"}
+
+
+def shows_twice(target: Tensor) -> bool:
+    """May two elements of the view share memory? Others that do are refused before."""
+    view = target._view
+    if view is None or not any(op.name in _MAY_OVERLAP for op, _, _ in view.chain):
+        return False
+    places = addresses(target._array)
+    return np.unique(places).size < places.size
+
+
+def addresses(array: np.ndarray) -> np.ndarray:
+    """Where each element lies, in bytes from the first."""
+    total = np.zeros(array.shape, np.int64)
+    for k, (n, step) in enumerate(zip(array.shape, array.strides)):
+        total += (np.arange(n) * step).reshape((n,) + (1,) * (array.ndim - k - 1))
+    return total
+
+
+def turns(array: np.ndarray) -> np.ndarray:
+    """For each element, how many before it share its memory."""
+    places = addresses(array).reshape(-1)
+    order = np.argsort(places, kind="stable")
+    steps = np.arange(places.size)
+    starts = np.ones(places.size, np.bool_)
+    starts[1:] = places[order][1:] != places[order][:-1]
+    turn = np.empty(places.size, np.int64)
+    turn[order] = steps - np.maximum.accumulate(np.where(starts, steps, 0))
+    return turn.reshape(array.shape)
+
+
+def run_in_turns(function: Any, target: Tensor, before: Tensor, args: Any, kwargs: Any) -> Tensor:
+    """`function(target, ...)` as torch computes it in place; the history is that of one run."""
+    watcher = getattr(state.top, "escaped", None)
+    if watcher is not None:  # a recorded graph has no order of elements
+        watcher(target, "an in-place write to overlapping elements")
+    array, turn = target._array, turns(target._array)
+    before._array = array.copy()
+    result = function(before, *args, **kwargs)
+    if result._array.shape != array.shape or result.dtype is not target.dtype:
+        return result  # will be refused or cast
+    np.copyto(array, result._array, where=turn == 0)
+    kept, state.grad_enabled = state.grad_enabled, False
+    try:
+        for k in range(1, int(turn.max()) + 1):
+            now = function(Tensor._wrap(array.copy(), target.dtype), *args, **kwargs)
+            np.copyto(array, now._array, where=turn == k)
+    finally:
+        state.grad_enabled = kept
+    result._array = array.copy()
+    return result
