@@ -63,6 +63,19 @@ class CompiledGraph:
         steps = self.program.steps
         return [(self.program.kernels[steps[n].kernel].name, t) for n, t in sorted(found.items())]
 
+    def last_times(self) -> list[int | None]:
+        """Nanoseconds of each step since the last time this was asked; None for host calls."""
+        found: list[int | None] = [None] * len(self.program.steps)
+        for step in self.runnable.steps:
+            if isinstance(step, Segment):
+                for number, taken in zip(step.steps, step.times.tolist()):
+                    found[number] = taken
+                step.times[:] = 0
+        for number, launch in enumerate(self.program.steps):
+            if found[number] is None and not isinstance(launch, HostCall):
+                found[number] = 0  # nothing to do, so it was left out
+        return found
+
     def texts(self) -> dict[str, str]:
         """The stages after the graph, as text; LLVM's own stages are made when asked for."""
         return _Texts(self)

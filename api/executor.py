@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+import weakref
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,9 @@ from .ir import interp
 from .ir.graph import RESULT, SAVED, WRITE, Graph
 from .tracer.inplace import bump
 from .tracer.tensor import Tensor
+
+_all: weakref.WeakSet[Executor] = weakref.WeakSet()
+_watcher: Any = None
 
 
 class Executor:
@@ -23,7 +28,10 @@ class Executor:
             from .backend import compile_graph
 
             self.native = compile_graph(graph)
-        self.call = self.interpret if self.native is None else self.native.call
+        self.direct = self.call = self.interpret if self.native is None else self.native.call
+        _all.add(self)
+        if _watcher is not None:
+            self.call = self.watched
         outputs = graph.outputs
         self.results = [(k, o.var.dtype) for k, o in enumerate(outputs) if o.kind == RESULT]
         self.saved = [k for k, o in enumerate(outputs) if o.kind == SAVED]
@@ -31,6 +39,21 @@ class Executor:
 
     def interpret(self, *arrays: np.ndarray) -> Any:
         return own(self.graph, arrays, interp.run(self.graph, arrays))
+
+    def watched(self, *arrays: np.ndarray) -> Any:
+        """`call`, with times for the watcher; see `watch`."""
+        if self.native is not None:
+            self.native.profile(True)
+        start = time.perf_counter_ns()
+        results = self.direct(*arrays)
+        taken = time.perf_counter_ns() - start
+        times = None
+        if self.native is not None:
+            times = self.native.last_times()
+            self.native.profile(False)
+        if _watcher is not None:
+            _watcher(self, start, taken, times)
+        return results
 
     def finish(self, arrays: Any, inputs: Any) -> list[Tensor]:
         """Results as tensors; writes into `inputs` are counted."""
@@ -71,3 +94,12 @@ def native_wanted() -> bool:
     from . import backend_available
 
     return backend_available()
+
+
+def watch(watcher: Any) -> None:
+    """Calls `watcher(executor, start, nanoseconds, kernel times)` for each compiled graph that runs
+    from now on; None ends it."""
+    global _watcher
+    _watcher = watcher
+    for executor in list(_all):
+        executor.call = executor.direct if watcher is None else executor.watched

@@ -7,7 +7,7 @@ from typing import Any
 
 # Submodules: `torch.nn` is the module `wengert.nn`.
 MODULES = (
-    "accelerator", "amp", "backends", "cuda", "distributed", "func", "jit", "mps",
+    "accelerator", "amp", "backends", "cuda", "distributed", "distributions", "func", "jit", "mps",
     "multiprocessing", "nn", "optim", "random", "serialization", "testing", "utils", "version",
     "xpu",
 )  # fmt: skip
@@ -16,6 +16,7 @@ MODULES = (
 NAMES = {
     "as_torch": "torch_alias",
     "draw": "drawing",
+    "profile": "profiling",
     "vmap": "func",
     "load": "serialization",
     "save": "serialization",
