@@ -22,7 +22,7 @@ def is_ours(filename: str) -> bool:
     """Is a source file part of the library?"""
     known = OUR_FILES.get(filename)
     if known is None:
-        known = filename.startswith((*_PACKAGE_FOLDERS, "<wengert"))
+        known = filename.startswith((*_PACKAGE_FOLDERS, "<wengert", "<frozen"))
         OUR_FILES[filename] = known
     return known
 

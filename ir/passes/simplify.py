@@ -114,6 +114,12 @@ def simplify_cast(node: Node, operands: list[Any], producers: dict[Var, Node]) -
     return operands[0] if same_type(operands[0], node) else None
 
 
+def simplify_power(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """x ** 1 == x"""
+    exponent = node.attributes["exponent"]
+    return operands[0] if is_one(exponent) and same_type(operands[0], node) else None
+
+
 def simplify_same(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
     """clone(x) == x: nothing is written in a graph, and it is differentiated before passes run"""
     return operands[0]
@@ -167,6 +173,7 @@ RULES = {
     "neg": simplify_neg,
     "cast": simplify_cast,
     "clone": simplify_same,
+    "pow_scalar": simplify_power,
     "stop_gradient": simplify_same,
     "view": simplify_view,
     "expand": simplify_expand,
