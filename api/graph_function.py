@@ -87,6 +87,13 @@ class GraphFunction:
             return tuple(self._split.get(wanted, ())[1:])
         return () if self._plain is None else (self._plain,)
 
+    def saved_inputs(self, stages: dict[str, Any]) -> tuple[int, ...]:
+        """Positions of the inputs that backward is given again."""
+        for parts, forward, _ in self._split.values():
+            if forward is stages.get("forward"):
+                return tuple(parts.saved_inputs)
+        return ()
+
     def stage_graph(self, stage: str, wanted: tuple[int, ...]) -> Graph:
         """The optimised forward or backward graph."""
         if stage == "forward":

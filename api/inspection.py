@@ -44,6 +44,16 @@ class Inspected:
 
         return write_report(self, path)
 
+    def export(self, folder: str) -> str:
+        """Writes a shared library, objects, LLVM text, a C header and a manifest; see
+        `load_exported`.
+
+        >>> model.export("model")
+        """
+        from .exporting import export
+
+        return export(self, folder)
+
     def show(self, stage: str = "trace") -> None:
         """Prints a stage, with colour on a terminal."""
         from .dumps import show

@@ -16,6 +16,7 @@ MODULES = (
 NAMES = {
     "as_torch": "torch_alias",
     "draw": "drawing",
+    "load_exported": "exported",
     "profile": "profiling",
     "vmap": "func",
     "load": "serialization",
