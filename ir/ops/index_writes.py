@@ -99,7 +99,8 @@ index_add_op: Op = define(
         np.add, x, _positions(x, index, dim), source if alpha == 1 else source * alpha),
     infer=lambda self, index, source, **_: self,
     lower=Decompose(lambda self, index, source, *, dim, alpha=1: index_put_op(
-        self, source if alpha == 1 else source * alpha, index, spec=_spec(dim), accumulate=True)),
+        self, source if alpha == 1 else source * alpha, index, spec=_spec(dim), accumulate=True)
+        if self.ndim else NotImplemented),
     vjp=dict(self=lambda grad: grad,
              source=lambda grad, index, source_type, dim, alpha: take_slices(
                  grad, index, dim, source_type) * alpha),
@@ -110,7 +111,7 @@ index_copy_op = define(
         x, _positions(x, index, dim), source.reshape(-1)),
     infer=lambda self, index, source, **_: self,
     lower=Decompose(lambda self, index, source, *, dim: index_put_op(
-        self, source, index, spec=_spec(dim))),
+        self, source, index, spec=_spec(dim)) if self.ndim else NotImplemented),
     vjp=dict(self=lambda grad, index, dim: index_fill_op(grad, index, dim=dim, value=0),
              source=lambda grad, index, source_type, dim: take_slices(
                  grad, index, dim, source_type)),
