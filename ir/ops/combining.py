@@ -101,7 +101,8 @@ def broadcast_tensors(*tensors: Any) -> Any:
     if len(tensors) == 1 and not isinstance(tensors[0], Value):
         tensors = tuple(tensors[0])
     shape = broadcast_shapes(*(tuple(t.shape) for t in tensors))
-    return tuple(t.expand(shape) for t in tensors)
+    # those that have the shape are returned themselves, as torch does
+    return tuple(t if tuple(t.shape) == shape else t.expand(shape) for t in tensors)
 
 
 @public("meshgrid", method=False)
