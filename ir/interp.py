@@ -51,6 +51,8 @@ def evaluate_op(
                   for a, t in zip(arrays, types)]  # fmt: skip
     elif not op.moves_data:
         arrays = [None if t is None else widen(a, t.dtype) for a, t in zip(arrays, types)]
+    if op.kind == "view":  # values have no strides in IR: any reshape is possible
+        arrays = [None if a is None else np.ascontiguousarray(a).reshape(a.shape) for a in arrays]
     results = op.numpy(*arrays, **attrs)
     listed = results if isinstance(results, tuple) else (results,)
     return tuple(narrow(np.asarray(r), t.dtype, op) for r, t in zip(listed, outputs))

@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .graph import GRAD_OF, GRADIENT, RESULT, SAVED, SAVED_IN, Graph, Input, Node, Output, Var
+from .graph import (
+    GRAD_OF,
+    GRADIENT,
+    RESULT,
+    SAVED,
+    SAVED_IN,
+    WRITE,
+    Graph,
+    Input,
+    Node,
+    Output,
+    Var,
+)
 from .passes import dead_code
 
 FREE = ("view", "creation")
@@ -34,8 +46,10 @@ def partition(joint: Graph) -> Partition:
     kept = [o for o in joint.outputs if o.kind != GRAD_OF]
     grads = [o for o in joint.outputs if o.kind == GRAD_OF]
     forward_nodes = needed_nodes(joint, [o.var for o in kept])
-    at_hand = {i.var for i in inputs}
-    backward_nodes, saved = choose(joint, forward_nodes, grads, at_hand)
+    # an input that forward overwrites is no longer there for backward: its old value is saved
+    written = {inputs[o.target].var for o in kept if o.kind == WRITE and o.target is not None}
+    at_hand = {i.var for i in inputs} - written
+    backward_nodes, saved = choose(joint, forward_nodes, grads, at_hand | written)
     from_forward = [v for v in saved if v not in at_hand]
     from_inputs = [v for v in saved if v in at_hand]
     order = from_forward + from_inputs

@@ -158,3 +158,20 @@ def test_dumps_name_the_users_lines():
     assert "mul" in compiled.dump("trace")
     assert "test_compile.py" in compiled.dump("trace")
     assert "^mul" in compiled.dump("backward")
+
+
+def test_backward_sees_inputs_as_they_were_before_a_write():
+    def f(x, y):
+        result = (x * (y * 1)).tanh()
+        with torch.no_grad():
+            y.mul_(0.5)
+        return result.sum()
+
+    compiled = torch.compile(f)
+    for _ in range(3):
+        grads = []
+        for function in (f, compiled):
+            x = torch.tensor([0.1, 0.2], requires_grad=True)
+            function(x, torch.tensor([3.0, 4.0])).backward()
+            grads.append(x.grad)
+        same(*grads)
