@@ -212,7 +212,7 @@ class CompiledFunction(Inspected):
             for trace in traces:
                 lines += trace.describe()
         for reason in dict.fromkeys(self.refusals.values()):
-            lines.append(f"  {self.name} ran eagerly: {reason}")
+            lines.append(f"  {self.name} ran eagerly: {self.with_code(reason)}")
         lines += [f"  {event}" for event in self.events if event.startswith("warm-up")]
         if len(lines) == 1:
             lines.append("  not called yet")

@@ -65,6 +65,13 @@ class Inspected:
 
         return passes_text(trace)
 
+    def with_code(self, reason: str) -> str:
+        """A reason with the code that `wengert explain` knows."""
+        from .codes import code_of
+
+        code = code_of(reason)
+        return reason if code is None else f"{reason} [{code.code}]"
+
     # --- events ---
 
     def why_recorded(self, key: Any, leaves: list[Any]) -> str:

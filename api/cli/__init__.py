@@ -11,6 +11,8 @@ from .. import __version__
 EXAMPLES = """examples:
   python -m wengert demo                              train a small model, eagerly and compiled
   python -m wengert run-ir graph.ir --inputs x.npz    run a dumped graph
+  python -m wengert report train.py:step              the compiler's page of a function
+  python -m wengert explain R101                      what a code means, and what to do
   python -m wengert coverage                          what is there, and what is compiled natively
   python -m wengert cache clear                       forget compiled kernels
 """
@@ -44,9 +46,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    from . import cache, coverage, demo, doctor, graphs
+    from . import cache, coverage, demo, doctor, explain, graphs
 
-    for module in (demo, graphs, coverage, cache, doctor):
+    for module in (demo, explain, graphs, coverage, cache, doctor):
         module.register(commands)
     return parser
 

@@ -1,0 +1,128 @@
+"""Codes of warnings, refusals and errors: what each means and what to do.
+
+A code is found by words of its message, so messages stay where they are raised; a test looks for
+every `words` in the sources. docs/errors.md is made of this table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Code:
+    """`words` occur in the message; `meaning` and `remedy` are for people."""
+
+    code: str
+    words: str
+    meaning: str
+    remedy: str
+    example: str = ""
+
+
+CODES = (
+    Code("W001", "wengert could not compile",
+         "The compiler itself failed on this function. It runs eagerly, so results are right.",
+         "Set WENGERT_STRICT=1 to get the error itself, look at fn.report('out.html'), which opens "
+         "at the pass that failed, and report it."),
+    Code("R101", "hands a value to Python",
+         "The body looks at a value, so Python must run at every call.",
+         "Return the tensor and read it outside, or compare tensors with where().",
+         "loss.item() inside a compiled step"),
+    Code("R102", "is kept in Python state by the body",
+         "A tensor the body computed outlives it, in a list, an attribute or a closure. The first "
+         "calls are taken for warm-up; optimizers make their state then.",
+         "Return the tensor instead of keeping it.", "self.history.append(loss)"),
+    Code("R103", "the body changes Python state while it runs",
+         "Replaying native code would not make the change.",
+         "Keep the state in a tensor (a buffer), or change it outside.", "self.steps += 1"),
+    Code("R104", "a hook or retain_grad() on a value inside the function",
+         "The hook would have to run in Python at every backward.",
+         "Put hooks on parameters or inputs, or leave this function uncompiled."),
+    Code("R105", "requires_grad of a tensor from outside changes",
+         "What needs a gradient is part of what was compiled.",
+         "Set requires_grad before the call."),
+    Code("R106", "takes part in autograd; write under",
+         "A write into a tensor from outside has a gradient that must flow to later calls.",
+         "Write under no_grad(), or return the new value."),
+    Code("R107", "two tensors from outside share memory",
+         "Writes through one would be seen through the other in a way that is not known.",
+         "Pass one of them and make the view inside, or clone() it."),
+    Code("R108", "result depends on values",
+         "Native code is made for fixed shapes; this op's shape is known only after it ran.",
+         "Use a mask and where(), or run this part outside.", "x[x > 0], nonzero()"),
+    Code("R109", "value is used by Python; later calls",
+         "A float argument is read by Python (math.sqrt(lr)); calls specialise on its value.",
+         "Nothing, or pass a tensor and use tensor functions."),
+    Code("R110", "traces for one kind of call",
+         "Guards failed so often that a new trace each time does not pay.",
+         "Look at fn.explain(): a value in a closure or global changes at every call; pass it."),
+    Code("R111", "random numbers were drawn outside the recorded ops",
+         "The draw would not be made again by native code.",
+         "Draw with the library's random functions inside, or pass the numbers."),
+    Code("R112", "a branch on a number computed from run-time numbers",
+         "A comparison of a value derived from float arguments decides what is computed.",
+         "Compare the argument itself, or make it a tensor."),
+    Code("R113", "a NumPy array is turned into a tensor inside the function",
+         "The array may be another one at the next call.",
+         "Make the tensor outside and pass it."),
+    Code("R114", "a write changed the type of a tensor",
+         "A tensor's memory got a value of another shape or dtype.",
+         "Make a new tensor instead."),
+    Code("E201", "modified by an inplace",
+         "Backward needs a value that was overwritten after it was saved.",
+         "clone() the value before changing it; the message names both lines."),
+    Code("E202", "backward through the graph a second time",
+         "The graph was freed by the first backward.",
+         "retain_graph=True in the first one, or compute the result again."),
+    Code("E203", "does not require grad and does not have a grad_fn",
+         "No leaf that requires grad led to this tensor.",
+         "Set requires_grad on a leaf; look for detach(), no_grad() or integer dtypes on the way."),
+    Code("E204", "grad can be implicitly created only for",
+         "backward() without an argument starts from one number.",
+         "Reduce with sum() or mean(), or pass a gradient."),
+    Code("E301", "cannot be exported: it branches on values",
+         "A library holds one straight program; this function chooses its path in Python.",
+         "Use where() for both outcomes, or export the parts."),
+    Code("E302", "would run in Python, as",
+         "An op has no native kernel; `python -m wengert coverage` lists those.",
+         "Compute that part outside of the exported function."),
+    Code("E303", "exported for a CPU with",
+         "The library uses instructions this CPU lacks.", "Export it on this machine."),
+)  # fmt: skip
+
+
+def code_of(message: str) -> Code | None:
+    """The code of a message, by its words."""
+    plain = " ".join(message.split())
+    return next((code for code in CODES if code.words in plain), None)
+
+
+def find(query: str) -> Code | None:
+    """By code, or by a message that was shown."""
+    wanted = query.strip().strip("[]").upper()
+    return next((c for c in CODES if c.code == wanted), None) or code_of(query)
+
+
+def text_of(code: Code) -> str:
+    """What `wengert explain` prints."""
+    lines = [f"{code.code}: ... {code.words} ...", "", f"  {code.meaning}",
+             f"  What to do: {code.remedy}"]  # fmt: skip
+    if code.example:
+        lines.append(f"  For example: {code.example}")
+    return "\n".join(lines) + "\n"
+
+
+def markdown() -> str:
+    """docs/errors.md."""
+    lines = [
+        "# Codes", "",
+        "W: warnings. R: why a function runs eagerly, as `fn.explain()` says. E: errors.",
+        "`python -m wengert explain R101` prints one of them; so does the text of a message.",
+        "This page is made by `python -m wengert explain --markdown`.", "",
+        "| code | the message says | meaning | what to do |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for code in CODES:
+        example = f" ({code.example})" if code.example else ""
+        lines.append(f"| {code.code} | {code.words} | {code.meaning}{example} | {code.remedy} |")
+    return "\n".join(lines) + "\n"
