@@ -100,6 +100,9 @@ def in_layout_of(leaf: Tensor, grad: Tensor) -> Tensor:
     wanted = leaf._array
     order = "K" if not wanted.flags.c_contiguous and dense(wanted) else "C"
     fresh = Tensor._wrap(np.empty_like(wanted, order=order), leaf.dtype)
+    if state.top is state.bottom and not grad._requires_grad and grad.dtype is leaf.dtype:
+        np.copyto(fresh._array, grad._array)  # nobody watches: no need to go through an op
+        return fresh
     return fresh.copy_(grad)
 
 
