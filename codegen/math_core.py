@@ -1,9 +1,12 @@
 """What the math functions share: their table, polynomials, exponents, double-double arithmetic.
 
 A math function is a Python function of an Emitter and values, generic in the element type and in
-the number of lanes. Note [Outlined functions]: long ones, and those with a rarely taken branch,
-stay out of line and name vector variants of themselves, which LLVM's loop vectoriser calls; the
-others are inlined into the loop. So a long body is compiled once, not once per unrolled copy.
+the number of lanes.
+
+Note [Outlined functions]
+    Long ones, and those with a rarely taken branch, stay out of line and name vector variants of
+    themselves, which LLVM's loop vectoriser calls; the others are inlined into the loop. So a long
+    body is compiled once, not once per unrolled copy.
 
 Invariants: no flags, no undefined results: a conversion that could be poison is never emitted.
 Error-free steps (two_sum, two_product) rely on fma and on LLVM not reassociating.

@@ -92,8 +92,8 @@ def _check_inputs(inputs):
         found = True
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have "
-            " requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of them "
+            "have  requires_grad=True."
         )
 
 

@@ -49,7 +49,8 @@ def _by_series(a: Array, x: Array) -> Array:
         slope = slope + term * rate
         if not (term * np.abs(rate) > _EPSILON * np.abs(slope)).any():
             break
-    return -x * (total * (np.log(x) - digamma(a)) + slope)
+    result: Array = -x * (total * (np.log(x) - digamma(a)) + slope)
+    return result
 
 
 def _by_fraction(a: Array, x: Array) -> Array:
@@ -66,7 +67,8 @@ def _by_fraction(a: Array, x: Array) -> Array:
         h = h * factor
         if not (np.abs(factor.value - 1) + np.abs(factor.slope) > 4 * _EPSILON).any():
             break
-    return x * (h.value * (np.log(x) - digamma(a)) + h.slope)
+    result: Array = x * (h.value * (np.log(x) - digamma(a)) + h.slope)
+    return result
 
 
 def _by_quantile(a: Array, x: Array) -> Array:
@@ -80,8 +82,9 @@ def _by_quantile(a: Array, x: Array) -> Array:
         z = (y - (square - 1) / (3 * r) - z * (square - 7) / (36 * a)
              + (3 * square * square + 7 * square - 16) / (810 * a * r))  # fmt: skip
     square = z * z
-    return (1 + z / (2 * r) - z * (square - 7) / (72 * a * r)
-            + (3 * square * square + 7 * square - 16) / (810 * a * a))  # fmt: skip
+    result: Array = (1 + z / (2 * r) - z * (square - 7) / (72 * a * r)
+                     + (3 * square * square + 7 * square - 16) / (810 * a * a))  # fmt: skip
+    return result
 
 
 def beta_slope(x: Array, a: Array, b: Array) -> Array:
