@@ -210,9 +210,8 @@ class Assembler:
     def emit_nest(self, nest: Nest, text: str) -> None:
         kernel = nest.kernel
         emitted = emit(nest, self.buffer_of, self.target)
-        self.modules.setdefault(
-            emitted.name, Module(emitted.text, (emitted.name,), (), emitted.light)
-        )
+        self.modules.setdefault(emitted.name, Module(
+            emitted.write, emitted.identity, (emitted.name,), (), emitted.light))  # fmt: skip
         loads = [i.access.var for i in kernel.instrs if i.kind == LOAD]  # type: ignore
         stores = [i.access.var for i in kernel.instrs if i.kind in (STORE, MODIFY)]  # type: ignore
         traffic = sum(v.type.nbytes for v in {*loads}) + sum(v.type.nbytes for v in stores)

@@ -7,7 +7,7 @@ compiled once.
 
 from __future__ import annotations
 
-import hashlib
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,20 +15,50 @@ from .kernel import FOLD
 from .lines import Lines
 from .nest import TILE, Nest
 from .prelude import prelude
-from .render import render
+from .render import environment, identity, render
 from .scalar import REGISTER, Scalar
 from .skeleton import Carried, Emitted, Loop, Part
 from .target import DEFAULT, Target
 
 BLOCK = 2048  # elements summed side by side before the partial sums are added up
 LONG, SHORT = 64, 8  # turns above which a loop is interleaved, and vectorised
-NAME = "KERNEL"
+
+
+@dataclass
+class Skeleton:
+    """A nest's text before it is text: fields of the template, loops inside lines, what it calls.
+
+    Lines stand for the loops inside them by `hole`, which `write` fills.
+    """
+
+    fields: dict[str, Any]
+    inner: list[Part]
+    metadata: str
+    calls: tuple[Any, ...]
+    target: Target
+
+    def write(self, name: str) -> str:
+        nest = environment().get_template("nest_loops.ll.j2").module.nest
+        text = render("nest.ll.j2", kernel=dict(self.fields, name=name))
+        for k in reversed(range(len(self.inner))):  # one may hold earlier ones
+            text = text.replace(hole(k), nest(self.inner[k]))
+        return text + self.metadata + prelude(self.calls, self.target)
+
+
+def hole(k: int) -> str:
+    """What stands for loops in lines that are not written yet."""
+    return f"\0{k}\0"
 
 
 class Emission(Lines):
     """Emits one nest in map or row form; `buffer_of` tells which Vars share memory."""
 
     light = False  # does the text need LLVM's whole optimiser?
+
+    def inside(self, part: Part) -> str:
+        """Loops that stand inside another loop's lines."""
+        self.inner.append(part)
+        return hole(len(self.inner) - 1)
 
     # -- the skeleton's fields -------------------------------------------------------------
 
@@ -68,14 +98,15 @@ class Emission(Lines):
         outer = self.outer_loops()
         parts = self.parts()
         bounds = self.bounds()
-        text = render("nest.ll.j2", kernel=dict(
-            name=NAME, parameters=self.parameters, arguments=self.argument_list(), bounds=bounds,
+        fields = dict(
+            parameters=self.parameters, arguments=self.argument_list(), bounds=bounds,
             signature=self.signature, head=self.head, outer=outer, parts=parts,
-        ))  # fmt: skip
-        text += self.metadata() + prelude(self.s.calls, self.target)
-        name = "k" + hashlib.sha256(text.encode()).hexdigest()[:20]
-        return Emitted(name, text.replace(NAME, name), tuple(self.arguments), self.nest.chunks,
-                       self.light)  # fmt: skip
+        )  # fmt: skip
+        skeleton = Skeleton(fields, self.inner, self.metadata(), tuple(self.s.calls), self.target)
+        whole = identity(skeleton)
+        name = "k" + whole[:20]
+        return Emitted(name, partial(skeleton.write, name), whole, tuple(self.arguments),
+                       self.nest.chunks, self.light)  # fmt: skip
 
     def metadata(self) -> str:
         """What vectorised loops ask for; see `vectorised`."""

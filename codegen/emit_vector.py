@@ -9,7 +9,6 @@ from typing import Any
 from .emit import BLOCK, Emission
 from .kernel import FOLD
 from .nest import COLUMNS
-from .render import environment
 from .scalar import REGISTER, Scalar
 from .skeleton import Carried, Loop, Part
 from .vectors import Vectors
@@ -17,11 +16,6 @@ from .vectors import Vectors
 ROWS = 256  # rows of a column that are added up before the partial sums are
 
 Known = dict[int, Scalar]
-
-
-def render_part(part: Part) -> str:
-    """The text of loops that stand inside another loop's lines."""
-    return environment().get_template("nest_loops.ll.j2").module.nest(part)
 
 
 class VectorEmission(Vectors, Emission):
@@ -122,7 +116,7 @@ class VectorEmission(Vectors, Emission):
             kind = self.v.m.type(REGISTER[start.dtype])
             loop.carried.append(Carried(f"%a{i}.{name}", kind, start.value.text, nexts[i]))
             totals[i] = self.v.argument(f"%a{i}.{name}", self.kernel.instrs[i].dtype)
-        return render_part(Part(splats, [loop]))
+        return self.inside(Part(splats, [loop]))
 
     def make_mask(self, name: str, high: str) -> None:
         """The lanes that are below `high`."""
@@ -181,7 +175,7 @@ class VectorEmission(Vectors, Emission):
             start = self.s.start(self.kernel.instrs[i].node).value.text  # type: ignore[arg-type]
             kind = REGISTER[x.dtype]
             loop.carried.append(Carried(f"%a{i}.{loop.name}", kind, start, nexts[i]))
-        return render_part(Part("", [loop])), outer
+        return self.inside(Part("", [loop])), outer
 
     # -- columns ---------------------------------------------------------------------------
 
@@ -272,7 +266,7 @@ class VectorEmission(Vectors, Emission):
                 x = self.v.argument(f"%a{i}.{top.name}", self.kernel.instrs[i].dtype)
                 vec[i] = self.v.rounded(x, x.dtype)
 
-        return render_part(Part(before, [*blocks, *loops])) + self.capture(finish)
+        return self.inside(Part(before, [*blocks, *loops])) + self.capture(finish)
 
     def folded_rows(self, i: int, total: Scalar, x: Scalar) -> str:
         """Lanes beyond the last column hold anything: they are never stored."""

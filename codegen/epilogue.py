@@ -26,6 +26,13 @@ class Epilogue:
     buffers: tuple[str, ...]
     emit: Callable[[Site], Scalar]
 
+    def probe(self, dtype: str) -> tuple[str, bool]:
+        """Its lines for one element, which say all of it, and whether it calls functions."""
+        s = LLVMReader(dtype)
+        result = self.emit(Site(s, s.load("%c", dtype), "%row", "%column", "%batch", 1, False))
+        s.store(result, "%c")
+        return s.text(), bool(s.calls)
+
 
 @dataclass
 class Site:

@@ -7,6 +7,7 @@ so results do not depend on the number of threads.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from .epilogue import Epilogue, Site
 from .render import render
@@ -64,15 +65,26 @@ class Matmul:
 
 @dataclass(frozen=True)
 class KernelText:
-    """What `emit` gives; pointers of `void name(...)` in the order of `parameters`."""
+    """What `emit` gives; pointers of `void name(...)` in the order of `parameters`.
+
+    The text, and the functions it calls, are made when asked for.
+    """
 
     name: str
-    text: str
+    kernel: Kernel
     parameters: tuple[str, ...]
-    calls: tuple[tuple[str, str, int], ...]
     imports: tuple[str, ...]
     workspace: int
     kind: str
+
+    @cached_property
+    def text(self) -> str:
+        return render(self.kernel.template, kernel=self.kernel)
+
+    @property
+    def calls(self) -> tuple[tuple[str, str, int], ...]:
+        assert self.text  # writing it finds them
+        return tuple(self.kernel.calls)
 
 
 class Kernel:
@@ -179,8 +191,7 @@ class Kernel:
         return ("wengert_parallel",) if self.parallel else ()
 
     def emit(self) -> KernelText:
-        text = render(self.template, kernel=self)
-        return KernelText(self.name, text, self.pointers, tuple(self.calls), self.imports(),
+        return KernelText(self.name, self, self.pointers, self.imports(),
                           self.slot_bytes * self.chunks, self.kind)  # fmt: skip
 
 

@@ -15,7 +15,7 @@ chunks and threads; so its bits depend on shapes alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 from .gemm_tile import Tile, packed_tile, phis, step, transpose
 from .llvm import SHORT
@@ -71,8 +71,7 @@ class Unrolled:
         for i, v in t.cells():
             cell = f"{i}.{v}"
             self.joined += (
-                f"  %p.{cell} = getelementptr inbounds {t.element}, ptr %c.{i}, "
-                f"i64 {v * t.lanes}\n"
+                f"  %p.{cell} = getelementptr inbounds {t.element}, ptr %c.{i}, i64 {v * t.lanes}\n"
             )
             self.overwrite += f"  store {t.vector} %f.{cell}, ptr %p.{cell}, align {size}\n"
             self.accumulate += (
@@ -97,11 +96,23 @@ class Core:
         self.block_columns = 3072 // t.columns * t.columns
         self.pack_columns = 8 * t.columns
         self.half_rows = t.rows // 2
-        self.whole = Unrolled(t, t.rows, self.unroll)
-        # the last few rows, which would waste most of a whole tile
-        self.half = Unrolled(replace(t, rows=self.half_rows), t.rows, self.unroll)
-        self.transpose_a = transpose(t, t.rows)
-        self.transpose_b = transpose(t, t.columns)
+
+    @cached_property
+    def whole(self) -> Unrolled:
+        return Unrolled(self.tile, self.tile.rows, self.unroll)
+
+    @cached_property
+    def half(self) -> Unrolled:
+        """The last few rows, which would waste most of a whole tile."""
+        return Unrolled(replace(self.tile, rows=self.half_rows), self.tile.rows, self.unroll)
+
+    @property
+    def transpose_a(self) -> str:
+        return transpose(self.tile, self.tile.rows)
+
+    @property
+    def transpose_b(self) -> str:
+        return transpose(self.tile, self.tile.columns)
 
     def index(self, name: str) -> int:
         return field_index(name)

@@ -52,11 +52,15 @@ class Direct(Grid):
     def __init__(self, p: Matmul, target: Target):
         tile = best_tile(p.m, p.n, p.k, ELEMENT[p.dtype], target)
         super().__init__(p, target, tile, tile.columns)
-        self.finished = {tile.name: self._finished(tile) for tile in self.tiles}
 
     @staticmethod
     def can(p: Matmul) -> bool:
         return (p.b[1] == 1 or p.n == 1 or p.k == 0) and (p.c[1] == 1 or p.n == 1)
+
+    @cached_property
+    def finished(self) -> dict[str, str]:  # type: ignore[override]
+        """By tile: its lines once the sums are done."""
+        return {tile.name: self._finished(tile) for tile in self.tiles}
 
     def _finished(self, tile: DirectTile) -> str:
         joined = ""
@@ -109,9 +113,7 @@ class Row(Kernel):
         self.size, self.short = SIZE[ELEMENT[p.dtype]], SHORT[ELEMENT[p.dtype]]
         super().__init__(p, target)
         self.pass_columns = ("0", str(p.n))
-        self.after = (
-            f"  call void @{self.name}.total(ptr %c, {self.extra_arguments}ptr %work)\n"
-        )
+        self.after = f"  call void @{self.name}.total(ptr %c, {self.extra_arguments}ptr %work)\n"
 
     @staticmethod
     def can(p: Matmul) -> bool:
@@ -155,9 +157,13 @@ class Packed(Kernel):
         self.core = core(ELEMENT[p.dtype], target)
         self.tile, self.symbol = self.core.tile, self.core.name
         super().__init__(p, target)
+
+    @property
+    def masks(self) -> str:
+        """Lines that give a mask per vector: its lanes that are below %cols."""
         lanes = self.tile.lanes
         iota = ", ".join(f"i64 {i}" for i in range(lanes))
-        self.masks = "".join(
+        return "".join(
             f"  %left.{v} = sub i64 %cols, {v * lanes}\n"
             f"  %li.{v} = insertelement <{lanes} x i64> poison, i64 %left.{v}, i32 0\n"
             f"  %lv.{v} = shufflevector <{lanes} x i64> %li.{v}, <{lanes} x i64> poison, "
@@ -241,5 +247,3 @@ def chunk_shape(m: int, n: int, k: int, tile: Tile, block_rows: int) -> tuple[in
     across = max(1, min(wanted * mchunk // max(m, 1), n // (8 * tile.columns)))
     columns = -(-n // tile.columns)
     return mchunk, -(-columns // across) * tile.columns
-
-

@@ -25,7 +25,7 @@ from .kernel import (
 from .nest import Nest
 from .reader import KernelReader, evaluate
 from .scalar import MEMORY, Scalar
-from .skeleton import Argument, Parameter
+from .skeleton import Argument, Parameter, Part
 from .target import DEFAULT, Target
 
 LITERAL = 8  # sizes and strides up to this are written into the text
@@ -45,6 +45,7 @@ class Lines:
         self.index: dict[int, str] = {}
         self.count = 0
         self.marks: list[str] = []
+        self.inner: list[Part] = []  # loops inside lines; see emit.Skeleton
         self.head = ""
 
     # -- parameters ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ Compiled templates are code, so this package does not keep them on disk by itsel
 a store that does, and that vouches for what it returns (the object cache's directory is checked
 to be the user's own, its entries for damage). A process that finds its kernels in the object
 cache need not render at all: `fingerprint()` stands for all text this package would emit, so that
-a cache can be asked with a kernel's description instead of its text.
+a cache can be asked with a kernel's description instead of its text (`identity`).
 """
 
 from __future__ import annotations
@@ -94,3 +94,8 @@ def fingerprint() -> str:
     for path in sorted([*ROOM.glob("*.py"), *TEMPLATES.glob("*.j2")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def identity(*description: Any) -> str:
+    """What stands for the text made from a description, whose printed form must say all of it."""
+    return hashlib.sha256(repr((fingerprint(), description)).encode()).hexdigest()

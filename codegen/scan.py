@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
+from functools import partial
 from typing import Any
 
 from ..ir.graph import Node
 from ..ir.program import KernelInfo, Launch, Module, Word
 from .reader import KernelReader
-from .render import render
+from .render import identity, render
 from .scalar import MEMORY, REGISTER
 from .templates_table import template
 
@@ -20,7 +20,6 @@ HALVES = ("float16", "bfloat16")
 class Scan:
     """Context of scan.ll.j2."""
 
-    name = "KERNEL"
     fields = (("in", "ptr"), ("out", "ptr"), ("n", "i64"), ("inner", "i64"))
 
     def __init__(self, op: str, dtype: str):
@@ -34,6 +33,9 @@ class Scan:
         self.next = total.value.text
         self.body = s.text()
 
+    def write(self, name: str) -> str:
+        return render("scan.ll.j2", scan=self, symbol=name)
+
 
 def can(node: Node) -> bool:
     return node.op.name in COMBINE and node.outputs[0].dtype.name not in ("bool", *HALVES)
@@ -46,9 +48,10 @@ def scan(build: Any, node: Node) -> None:
     operand, result = build.operand(node.inputs[0]), build.result(node.outputs[0])
     outer, n = (math.prod(shape[:dim]), shape[dim]) if shape else (1, 1)
     inner = math.prod(shape[dim + 1 :])
-    text = render("scan.ll.j2", scan=Scan(node.op.name, node.outputs[0].dtype.name))
-    name = "s" + hashlib.sha256(text.encode()).hexdigest()[:20]
-    build.modules.setdefault(name, Module(text.replace("KERNEL", name), (name,)))
+    skeleton = Scan(node.op.name, node.outputs[0].dtype.name)
+    whole = identity("scan", vars(skeleton))
+    name = "s" + whole[:20]
+    build.modules.setdefault(name, Module(partial(skeleton.write, name), whole, (name,)))
     number = build.plan.number[node]
     build.infos.append(KernelInfo(
         name, "scan", f"{node.op.name} of {outer}x{n}x{inner} along the middle",

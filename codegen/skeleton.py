@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,10 +56,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Emitted:
-    """A kernel's text and how to launch it."""
+    """A kernel, how to write its text (`identity` stands for it) and how to launch it."""
 
     name: str
-    text: str
+    write: Callable[[], str]
+    identity: str
     arguments: tuple[Argument, ...]
     chunks: int
     light: bool = False

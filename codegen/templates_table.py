@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..ir.graph import Node
@@ -16,6 +16,8 @@ from .classify import CONTIGUOUS, TEMPLATES
 from .gemm_core import core_symbol, core_text
 from .kernel import describe
 from .prelude import prelude
+from .render import identity
+from .target import Target
 
 
 @dataclass(frozen=True)
@@ -95,26 +97,30 @@ def matmul(build: Any, node: Node, tail: Any = None) -> None:
 
 def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
                    operands: list[Operand]) -> None:  # fmt: skip
-    kernel = gemm.emit(product, build.target)
-    text = (
-        kernel.text + gemm.declarations(set(kernel.imports)) + prelude(kernel.calls, build.target)
-    )
-    name = "g" + hashlib.sha256(text.encode()).hexdigest()[:20]
-    text = text.replace(f"@{product.name}", f"@{name}.{product.name}")
-    text += entry(name, f"{name}.{kernel.name}", len(operands) + 1)
+    then, calls = product.epilogue.probe(product.dtype) if product.epilogue else ("", False)
+    whole = identity(replace(product, epilogue=None), then, len(operands), build.target)
+    name = "g" + whole[:20]
+    kernel = gemm.emit(replace(product, name=f"{name}.product"), build.target)
     element = gemm.ELEMENT[product.dtype]
     if core_symbol(element) in kernel.imports:
-        core = Module(core_text(element, build.target), (core_symbol(element),),
+        core = Module(partial(core_text, element, build.target),
+                      identity(core_symbol(element), build.target), (core_symbol(element),),
                       ("wengert_parallel",), True, True)  # fmt: skip
         build.modules.setdefault(core_symbol(element), core)
-    light = not kernel.calls  # math functions of a tail want the whole optimiser
-    build.modules.setdefault(name, Module(text, (name,), kernel.imports, light))
+    write = partial(product_text, name, kernel, len(operands) + 1, build.target)
+    light = not calls  # math functions of a tail want the whole optimiser
+    build.modules.setdefault(name, Module(write, whole, (name,), kernel.imports, light))
     work = build.scratch(max(64, kernel.workspace), "work")
     build.infos.append(product_info(build, name, node, product, tail, kernel.kind, operands))
     words = (*(o.word for o in operands), Word(0, work))
     reads = tuple(o.buffer for k, o in enumerate(operands) if k != 2)
     build.steps.append(Launch(name, words, 1, reads, (operands[2].buffer, work),
                               len(build.infos) - 1))  # fmt: skip
+
+
+def product_text(name: str, kernel: gemm.KernelText, count: int, target: Target) -> str:
+    declared = gemm.declarations(set(kernel.imports))
+    return kernel.text + declared + prelude(kernel.calls, target) + entry(name, kernel.name, count)
 
 
 def product_info(build: Any, name: str, node: Node, product: gemm.Matmul, tail: Any, kind: str,

@@ -1,7 +1,8 @@
 """What runs: buffers, launches of native functions and host calls, in order, as plain data.
 
 codegen makes Programs, the runtime runs them; neither imports the other. Nothing here is compiled:
-a Program holds LLVM text, and says which words each native function finds in its argument block.
+a Program holds LLVM text, made when asked for, and says which words each native function finds in
+its argument block.
 
 A native function is `void name(ptr args, i64 chunk)`; `args` points to 64-bit words. Chunks may run
 in any order and at once.
@@ -9,7 +10,9 @@ in any order and at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from .types import TensorType
@@ -89,14 +92,22 @@ class HostCall:
 class Module:
     """LLVM text that defines `symbols` and needs `imports`.
 
-    `light`: it is scheduled by hand. `shared`: other modules import it.
+    `identity` stands for the text: modules with one identity have one text, now and later, so that
+    compiled code is found without writing it. `light`: it is scheduled by hand. `shared`: other
+    modules import it.
     """
 
-    text: str
+    write: Callable[[], str] = field(compare=False, repr=False)
+    identity: str
     symbols: tuple[str, ...]
     imports: tuple[str, ...] = ()
     light: bool = False
     shared: bool = False
+
+    @cached_property
+    def text(self) -> str:
+        """The LLVM text."""
+        return self.write()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ stand a table of this process and a directory shared by all processes of the use
 
 Invariants:
 - A key covers all that object code depends on: text, options, versions, triple, CPU, features.
+  Where writing the text takes long, an identity may stand for it: the caller vouches that one
+  identity has one text, in all versions of its own code.
 - An entry is believed only if its magic, version, key, length and checksum fit; otherwise it is
   a miss and is written anew. It is raw bytes, never a pickle: reading one runs nothing.
 - The directory is ours alone (our user, no write permission for others), because what is in it
@@ -28,7 +30,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -68,8 +70,21 @@ _compiling: dict[bytes, threading.Lock] = {}
 _puts_to_sweep = 0
 
 
-def build(text: str, symbols: Iterable[str], imports: Mapping[str, int] | None = None, *,
-          options: jit.Options = jit.DEFAULT) -> jit.Library:
+@dataclass(frozen=True)
+class Unwritten:
+    """A text that is written only if it must be compiled; `identity` stands for it."""
+
+    identity: str
+    write: Callable[[], str]
+
+
+def build(
+    text: str | Unwritten,
+    symbols: Iterable[str],
+    imports: Mapping[str, int] | None = None,
+    *,
+    options: jit.Options = jit.DEFAULT,
+) -> jit.Library:
     """Loads `text`, compiled at need.
 
     >>> library = build("define i64 @two() { ret i64 2 }", ["two"])
@@ -83,7 +98,7 @@ def build(text: str, symbols: Iterable[str], imports: Mapping[str, int] | None =
         return jit.load(_compile(key_of(text, options), text, options), symbols, imports)
 
 
-def object_code(text: str, *, options: jit.Options = jit.DEFAULT) -> bytes:
+def object_code(text: str | Unwritten, *, options: jit.Options = jit.DEFAULT) -> bytes:
     """Object code of `text`: from this process, from the directory, or from LLVM."""
     key = key_of(text, options)
     code = _recall(key)
@@ -95,17 +110,18 @@ def object_code(text: str, *, options: jit.Options = jit.DEFAULT) -> bytes:
         if code is None:
             code = _read(key)
             if code is None:
-                log("cache", lambda: f"{key.hex()[:12]} not found: compiling {len(text)} letters")
+                log("cache", lambda: f"{key.hex()[:12]} not found: compiling")
                 return _compile(key, text, options)
             log("cache", lambda: f"{key.hex()[:12]} found on disk")
             _remember(key, code)
         return code
 
 
-def key_of(text: str, options: jit.Options) -> bytes:
+def key_of(text: str | Unwritten, options: jit.Options) -> bytes:
     """The content address of `text` compiled here."""
     digest = hashlib.sha256()
-    for part in (str(FORMAT), *astuple(jit.host()), repr(options), text):
+    content = ("text", text) if isinstance(text, str) else ("identity", text.identity)
+    for part in (str(FORMAT), *astuple(jit.host()), repr(options), *content):
         data = part.encode()
         # Lengths too, or moving a letter from one part to the next would give the same key.
         digest.update(struct.pack("<Q", len(data)))
@@ -117,8 +133,9 @@ def info() -> Info:
     """The state of the directory."""
     directory, reason = _directory(create=False)
     entries = list(_entries(directory)) if not reason else []
-    return Info(directory, not reason, reason, len(entries),
-                sum(size for _, size, _ in entries), _limit())
+    return Info(
+        directory, not reason, reason, len(entries), sum(size for _, size, _ in entries), _limit()
+    )
 
 
 def clear() -> int:
@@ -136,8 +153,9 @@ def clear() -> int:
     return sum(_remove(path) for path, _, _ in list(_entries(directory)))
 
 
-def _compile(key: bytes, text: str, options: jit.Options) -> bytes:
-    code = jit.compile_text(text, options=options)
+def _compile(key: bytes, text: str | Unwritten, options: jit.Options) -> bytes:
+    written = text if isinstance(text, str) else text.write()
+    code = jit.compile_text(written, options=options)
     _remember(key, code)
     _write(key, code)
     return code
@@ -241,7 +259,7 @@ def _read(key: bytes) -> bytes | None:
     if len(data) < HEADER.size:
         return None
     magic, version, of, length, checksum = HEADER.unpack_from(data)
-    code = data[HEADER.size:]
+    code = data[HEADER.size :]
     if (magic, version, of, length) != (MAGIC, FORMAT, key, len(code)):
         return None
     if hashlib.sha256(code).digest() != checksum:

@@ -65,13 +65,14 @@ class Code:
             self.load(module)
 
     def load(self, module: Any) -> None:
-        key = module.text, module.light
+        key = module.identity, module.light
         with _lock:
             library = _libraries.get(key)
         if library is None:
             imports = {name: self.symbols[name] for name in module.imports}
             options = jit.LIGHT if module.light else jit.DEFAULT
-            library = cache.build(module.text, module.symbols, imports, options=options)
+            text = cache.Unwritten(module.identity, lambda: module.text)
+            library = cache.build(text, module.symbols, imports, options=options)
             with _lock:
                 _libraries[key] = library
         self.libraries.append(library)
