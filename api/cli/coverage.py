@@ -14,21 +14,11 @@ def register(commands: Any) -> None:
 
 def rows() -> list[tuple[str, str, str, str]]:
     """(op, kind, differentiable, how it is compiled) for each entry."""
+    from ..codegen.coverage import how
     from ..ir.op import TABLE
 
-    words = {
-        "Scalar": "fused",
-        "Reduce": "fused",
-        "View": "folded into indexing",
-        "Template": "own kernel",
-        "Decompose": "by its parts",
-        "HostCall": "host call",
-    }
-    found = []
-    for name, op in sorted(TABLE.items()):
-        how = words[type(op.lower).__name__]
-        found.append((name, op.kind, "yes" if op.differentiable else "no", how))
-    return found
+    return [(name, op.kind, "yes" if op.differentiable else "no", how(op))
+            for name, op in sorted(TABLE.items())]  # fmt: skip
 
 
 def run(options: Any) -> int:
