@@ -177,7 +177,8 @@ class CompiledFunction(Inspected):
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages `dump` knows."""
-        return ("trace", "forward", "backward", "passes", "kernels", "llvm", "llvm-opt", "asm")
+        return ("trace", "forward", "backward", "passes", "kernels", "llvm", "llvm-opt", "asm",
+                "listing")  # fmt: skip
 
     def latest(self) -> Trace:
         found = [t for traces in self.traces.values() for t in traces]
@@ -193,8 +194,8 @@ class CompiledFunction(Inspected):
         trace = self.latest()
         if stage == "trace":
             return trace.graphs[-1].print()
-        if stage == "passes":
-            return self.passes_text(trace)
+        if stage in ("passes", "listing"):
+            return self.special_text(stage, trace)
         return "\n".join(s.function.text(stage, s.wanted(trace.history)) for s in trace.segments())
 
     def graph(self, stage: str = "trace") -> Any:

@@ -15,7 +15,7 @@ from .report_data import Names, stable_lines
 
 MANIFEST_VERSION = 1
 SUFFIX = {"trace": "ir", "forward": "ir", "backward": "ir", "passes": "diff", "kernels": "txt",
-          "llvm": "ll", "llvm-opt": "ll", "asm": "s"}  # fmt: skip
+          "llvm": "ll", "llvm-opt": "ll", "asm": "s", "listing": "s"}  # fmt: skip
 _numbers = itertools.count()
 
 

@@ -60,10 +60,19 @@ class Inspected:
 
         show(self.dump(stage))  # type: ignore[attr-defined]
 
-    def passes_text(self, trace: Any) -> str:
-        from .dumps import passes_text
+    def special_text(self, stage: str, trace: Any) -> str:
+        """Stages that are told from others: passes as diffs, assembly by source line."""
+        if stage == "passes":
+            from .dumps import passes_text
 
-        return passes_text(trace)
+            return passes_text(trace)
+        from .executor import native_wanted
+
+        if not native_wanted():
+            return f"# {self.name} runs in the reference interpreter: there is no assembly\n"
+        from .listing import listing
+
+        return listing(trace)
 
     def with_code(self, reason: str) -> str:
         """A reason with the code that `wengert explain` knows."""

@@ -90,32 +90,81 @@ def rules_of(node: Node) -> list[list[str]]:
 
 # --- kernels -------------------------------------------------------------------------------------
 
-INSTRUCTION = re.compile(r"^\s+(?:%(\d+): \w+ = )?(?:reduce )?(\w*)(.*)$")
+INSTRUCTION = re.compile(r"^\s+(?:%(\d+): \w+ = )?(?:reduce )?(\w*)(\[?)([^{@]*)")
 
 
 def kernel_lines(info: Any, graph: Graph, ops: Any) -> list[Line]:
     """A kernel's text; each line with its instruction's number and the nodes it computes."""
     lines = []
+    matcher = Matcher(info, graph)
     for k, text in enumerate(info.text.splitlines()):
         found = INSTRUCTION.match(text)
         instruction = int(found[1]) if found and found[1] else None
-        name = found[2] if found else text.split(" ")[0]
-        if info.kind == "host":
-            nodes = list(info.nodes)
+        if info.kind == "host" or (k == 0 and not text.startswith(("for", "once"))):
+            nodes = matcher.whole(text)
         else:
-            nodes = matching(info, graph, name, text)
-        if k == 0 and not nodes and not text.startswith(("for", "once")):
-            nodes = list(info.nodes)
+            nodes = matcher.nodes(text, found, instruction) if found else []
         belong = sorted({op for n in nodes for op in ops(n, graph.nodes[n])})
         lines.append([text, nodes, belong, instruction])
     return lines
 
 
-def matching(info: Any, graph: Graph, name: str, text: str) -> list[int]:
-    """The nodes of a kernel that a line can stand for: by op and source line."""
-    place = text.rpartition("  @")[2] if "  @" in text else None
-    return [n for n in info.nodes if graph.nodes[n].op.name == name
-            and (place is None or str(graph.nodes[n].place) == place)]  # fmt: skip
+def attributes(node: Node) -> str:
+    """As kernels print them."""
+    return ", ".join(f"{k}={v}" for k, v in node.attrs)
+
+
+class Matcher:
+    """Finds the node of a kernel's line: by op and source line, then by what its operands are.
+
+    An operand in a register is the node of its line; one that is loaded was made by another step.
+    """
+
+    def __init__(self, info: Any, graph: Graph):
+        self.info, self.graph = info, graph
+        self.inside = set(info.nodes)
+        self.known: dict[int, list[int]] = {}  # by instruction
+        self.makers = {v: k for k, n in enumerate(graph.nodes) for v in n.outputs}
+
+    def whole(self, text: str) -> list[int]:
+        """A line that stands for the kernel: a product, a host call."""
+        name = text.split(" ")[0]
+        named = [n for n in self.info.nodes if self.graph.nodes[n].op.name == name]
+        return named or list(self.info.nodes)
+
+    def nodes(self, text: str, found: Any, instruction: int | None) -> list[int]:
+        name, bracket = found[2], found[3]
+        if bracket or not name or instruction is None:
+            return []
+        place = text.rpartition("  @")[2] if "  @" in text else None
+        nodes = [n for n in self.info.nodes if self.graph.nodes[n].op.name == name
+                 and (place is None or str(self.graph.nodes[n].place) == place)]  # fmt: skip
+        nodes = [n for n in nodes if attributes(self.graph.nodes[n]) in text] or nodes
+        operands = [int(n) for n in re.findall(r"%(\d+)", found[4])]
+        fitting = [n for n in nodes if self.fits(n, operands)] or nodes
+        self.known[instruction] = fitting
+        return fitting
+
+    def fits(self, number: int, operands: list[int]) -> bool:
+        """Could these instructions be the operands of a node?"""
+        present = list(self.graph.nodes[number].present())
+        if len(present) != len(operands):
+            return True  # an access by index, or a constant: nothing is known
+        for var, operand in zip(present, operands):
+            maker = self.maker(var)
+            possible = self.known.get(operand)
+            if possible is None and maker in self.inside:
+                return False
+            if possible and maker not in possible:
+                return False
+        return True
+
+    def maker(self, var: Any) -> int | None:
+        """The node that computes a value, looking through views."""
+        number = self.makers.get(var)
+        while number is not None and self.graph.nodes[number].op.kind == "view":
+            number = self.makers.get(next(self.graph.nodes[number].present()))
+        return number
 
 
 def kernel_data(unit: int, native: Any, times: list[float | None], ops: Any) -> list[Any]:

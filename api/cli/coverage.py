@@ -10,6 +10,7 @@ def register(commands: Any) -> None:
 
     parser = command(commands, "coverage", "list ops: differentiable, native or by fallback", run)
     parser.add_argument("--markdown", action="store_true", help="as a Markdown table")
+    parser.add_argument("--reference", action="store_true", help="the IR reference, docs/ops.md")
 
 
 def rows() -> list[tuple[str, str, str, str]]:
@@ -22,6 +23,11 @@ def rows() -> list[tuple[str, str, str, str]]:
 
 
 def run(options: Any) -> int:
+    if options.reference:
+        from ..reference import reference
+
+        print(reference(), end="")
+        return 0
     header = ("op", "kind", "differentiable", "compiled")
     table = [header, *rows()]
     if options.markdown:
