@@ -100,11 +100,11 @@ def polynomials():
     yield "erf_tail", erf_log, 0.92, 4, 7, None
     yield "erfcx", erfcx_scaled, tail(mpf(0.49)), tail(mpf(28)), None, 20
     yield "lgamma_far", lgamma_far, mpf("1e-12"), mpf(1) / 64, None, 8
-    yield "digamma_far", digamma_far, mpf("1e-12"), mpf(1) / 9, None, 12
+    yield "digamma_far", digamma_far, mpf("1e-12"), 1 / mpf(2.25) ** 2, None, 16
     yield "cbrt", lambda m: mp.cbrt(m), 1, 2, None, 5
 
 
-ERFINV_TOP, ERFINV_SPLIT = mpf(0.5625), (mpf(1.17), mpf(2.75))
+ERFINV_TOP, ERFINV_SPLIT = mpf(0.7225), (mpf(1.375), mpf(2.75))
 DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.4616)
 
 
@@ -115,9 +115,14 @@ def erfinv_middle(v):
     return (mp.erfinv(x) / x - mp.sqrt(mp.pi) / 2) / u
 
 
+def erfinv_ratio(s):
+    """erfinv(x) / s - 1 with s = sqrt(-log(1 - x))."""
+    return mp.erfinv(1 - mp.exp(-s * s)) / s - 1
+
+
 def erfinv_tail(start):
-    """erfinv(x) / s - 1 with s = sqrt(-log(1 - x)) = start + t."""
-    return lambda t: mp.erfinv(1 - mp.exp(-((t + start) ** 2))) / (t + start) - 1
+    """(erfinv_ratio(s) - its value at start) / t with s = start + t."""
+    return lambda t: (erfinv_ratio(start + t) - mpf(float(erfinv_ratio(start)))) / t
 
 
 def lgamma_middle(start, centre, value):
@@ -150,12 +155,12 @@ def digamma_far(u):
 
 
 def rationals():
-    yield "erfinv_middle", erfinv_middle, 0, ERFINV_TOP - mpf("1e-9"), 8
-    yield "erfinv_near", erfinv_tail(ERFINV_SPLIT[0]), 0, ERFINV_SPLIT[1] - ERFINV_SPLIT[0], 9
-    yield "erfinv_far", erfinv_tail(ERFINV_SPLIT[1]), 0, mpf(6.1) - ERFINV_SPLIT[1], 9
+    yield "erfinv_middle", erfinv_middle, 0, ERFINV_TOP - mpf("1e-9"), 9
+    yield "erfinv_near", erfinv_tail(ERFINV_SPLIT[0]), 0, ERFINV_SPLIT[1] - ERFINV_SPLIT[0], 10
+    yield "erfinv_far", erfinv_tail(ERFINV_SPLIT[1]), 0, mpf(6.1) - ERFINV_SPLIT[1], 10
     yield "lgamma_low", lgamma_middle(mpf(-0.5), 0, mp.euler), 0, 1, 9
     yield "lgamma_high", lgamma_middle(mpf(0.5), 1, 1 - mp.euler), 0, 1.5, 9
-    yield "digamma", digamma_middle, 0, 2, 8
+    yield "digamma", digamma_middle, 0, 1.25, 8
 
 
 def quarter_turns(k):
@@ -216,6 +221,7 @@ def main():
         over, under = rational(function, low, high, terms, terms)
         print_table(f"{name.upper()}_OVER", over)
         print_table(f"{name.upper()}_UNDER", under)
+    print_table("ERFINV_START", [float(erfinv_ratio(start)) for start in ERFINV_SPLIT])
     root = [float(DIGAMMA_ROOT)]
     root.append(float(DIGAMMA_ROOT - mpf(root[0])))
     print_table("DIGAMMA_ROOT", root)

@@ -1,6 +1,6 @@
 """Measures the error of every native math function and prints a markdown table.
 
-    pip install mpmath && python benchmarks/math_accuracy.py [name ...]
+    pip install mpmath && python benchmarks/math_accuracy.py [--seeds=9] [name ...]
 
 Two independent measures. Samples: float and double at random points, uniform where the function
 is used, log-uniform over all exponents and close to its zeros, against mpmath. Sweep: float at
@@ -224,12 +224,16 @@ def speed(name, element, rng):
 
 def main():
     rng = np.random.default_rng(0)
-    names = sys.argv[1:] or sorted(TABLE)
+    flags = [a for a in sys.argv[1:] if a.startswith("--seeds=")]
+    seeds = int(flags[0].partition("=")[2]) if flags else 1
+    names = [a for a in sys.argv[1:] if a not in flags] or sorted(TABLE)
     print("| function | float32 sweep | over 1 ulp | float32 samples | float64 samples | "
           "ns float32 | ns float64 |\n|---|---|---|---|---|---|---|")  # fmt: skip
     for name in names:
         with np.errstate(all="ignore"):
-            double, at_double = measure_samples(name, "double", rng)
+            double, at_double = max(
+                (measure_samples(name, "double", np.random.default_rng(seed))
+                 for seed in range(seeds)), key=lambda found: found[0])  # fmt: skip
             single, at_single = measure_samples(name, "float", rng)
             sweep, share, at_sweep = "-", "-", None
             if not TABLE[name].wide:

@@ -83,20 +83,23 @@ def _chosen(m: Emitter, cond: Value, a: Sequence[float], b: Sequence[float]) -> 
 
 @function(outline="float double", wide=True)
 def erfinv(m: Emitter, x: Value) -> Value:
-    """Up to 0.75, x (sqrt(pi)/2 + x^2 R); beyond, s (1 + R(s)), s = sqrt(-log(1 - |x|))."""
+    """Up to 0.85, x (sqrt(pi)/2 + x^2 R); beyond, s (1 + start + t R(t)) in two pieces, where
+    s = sqrt(-log(1 - |x|)) and t is its distance from the piece's start."""
     a = abs(x)
     u = x * x
-    r = _ratio(m, 0.5625 - u, c.ERFINV_MIDDLE_OVER, c.ERFINV_MIDDLE_UNDER)
+    r = _ratio(m, 0.7225 - u, c.ERFINV_MIDDLE_OVER, c.ERFINV_MIDDLE_UNDER)
     middle = m.fma(a, 0.8862269254527580, a * (u * r))
-    v = -m.call("log", clamp(m, 1.0 - a, 2.0**-54, 0.25))
+    v = -m.call("log", clamp(m, 1.0 - a, 2.0**-54, 0.15))
     s = m.intrinsic("sqrt", v)
     s_lo = m.fma(-s, s, v) / (s + s)
     near = s < 2.75
-    t = s - m.select(near, 1.17, m.constant(2.75, "double"))
+    t = s - m.select(near, 1.375, m.constant(2.75, "double"))
+    start = m.select(near, c.ERFINV_START[0], m.constant(c.ERFINV_START[1], "double"))
     over = _chosen(m, near, c.ERFINV_NEAR_OVER, c.ERFINV_FAR_OVER)
     under = _chosen(m, near, c.ERFINV_NEAR_UNDER, c.ERFINV_FAR_UNDER)
-    tail = s + m.fma(polynomial(m, t, over) / polynomial(m, t, under), s, s_lo)
-    result = m.select(a < 0.75, middle, tail)
+    ratio = m.fma(polynomial(m, t, over) / polynomial(m, t, under), t, start)
+    tail = s + m.fma(ratio, s, s_lo)
+    result = m.select(a < 0.85, middle, tail)
     result = m.select(m.compare("eq", a, 1.0), infinity(m, x), result)
     result = m.select(m.compare("ugt", a, 1.0), not_a_number(m, x), result)
     return m.intrinsic("copysign", result, x)
@@ -153,8 +156,8 @@ def lgamma(m: Emitter, x: Value) -> Value:
 
 
 def _digamma_positive(m: Emitter, x: Value) -> Value:
-    """Below 1, psi(x + 1) - 1/x; in [1, 3), d (slope + d R), d = x - root; beyond, its series."""
-    far, below = x >= 3.0, x < 1.0
+    """Below 1, psi(x + 1) - 1/x; to 2.25, d (slope + d R), d = x - root; then a series."""
+    far, below = x >= 2.25, x < 1.0
     inverse = 1.0 / x
     z = m.select(below, x, x - 1.0)
     r = _ratio(m, z, c.DIGAMMA_OVER, c.DIGAMMA_UNDER)
@@ -167,7 +170,9 @@ def _digamma_positive(m: Emitter, x: Value) -> Value:
     near = near + m.fma(d_lo, r, m.select(below & (x > 0.01), lost, zero))
     square = inverse * inverse
     series = m.fma(polynomial(m, square, c.DIGAMMA_FAR_F64), square, inverse * 0.5)
-    return m.select(far, m.call("log", x) - series, near)
+    log, log_lo = math_power.log_pair(m, x)
+    result = m.select(far, log - (series - log_lo), near)
+    return m.select(m.compare("eq", x, infinity(m, x)), x, result)
 
 
 @function(outline="float double", wide=True)
