@@ -85,6 +85,6 @@ def emit(p: Matmul, target: Target = DEFAULT, kind: type[Kernel] | None = None) 
 
 def declarations(imports: set[str]) -> str:
     """LLVM declarations of imported functions."""
-    parameters = {core_symbol(e): "ptr" for e in SHORT if e != "half"}
+    parameters = {core_symbol(e): "ptr, i64" for e in SHORT if e != "half"}
     parameters["wengert_parallel"] = "ptr, ptr, i64"
     return "".join(f"declare void @{name}({parameters[name]})\n" for name in sorted(imports))

@@ -2,7 +2,8 @@
 
 One module of text per element type serves every shape, all strides and any epilogue, so it is
 compiled once per machine (with light optimisation: it is scheduled by hand) and then only loaded.
-It exports `void wengert_gemm_f32(ptr args)` and imports `wengert_parallel`.
+It exports `void wengert_gemm_f32(ptr args, i64 0)`, which can be launched as it is, and imports
+`wengert_parallel`.
 
 Blocks: `block_k` rows of B by `block_columns` are packed (L3), `block_rows` of A by `block_k` per
 chunk (L2), tiles in registers. Measured flat around these (FMA peak 100 GF/s, 1024^3):

@@ -12,6 +12,7 @@ from .gemm_dot import DotTile
 from .gemm_dot import best_tile as best_dot_tile
 from .gemm_tile import Tile
 from .llvm import SHORT
+from .render import render
 from .scalar import LLVMReader, Scalar
 from .target import Target
 
@@ -211,6 +212,10 @@ class Packed(Kernel):
         """Lines that finish one row of a tile, whole or cut off at the last column."""
         return {where: "".join(self._vector(where, v) for v in range(self.tile.vectors))
                 for where in ("whole", "part")}  # fmt: skip
+
+    def alone(self, name: str) -> str:
+        """Text of an entry that takes the core's argument block; see the template."""
+        return render("gemm_alone.ll.j2", kernel=self, name=name)
 
     def _vector(self, where: str, v: int) -> str:
         assert self.epilogue is not None

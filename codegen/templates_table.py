@@ -13,7 +13,7 @@ from ..ir.types import TensorType
 from . import gemm
 from .affine import strides_of
 from .classify import CONTIGUOUS, TEMPLATES
-from .gemm_core import core_symbol, core_text
+from .gemm_core import FIELDS, core_symbol, core_text
 from .kernel import describe
 from .prelude import prelude
 from .render import identity
@@ -107,15 +107,47 @@ def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
                       identity(core_symbol(element), build.target), (core_symbol(element),),
                       ("wengert_parallel",), True, True)  # fmt: skip
         build.modules.setdefault(core_symbol(element), core)
-    write = partial(product_text, name, kernel, len(operands) + 1, build.target)
+    work = Word(0, build.scratch(max(64, kernel.workspace), "work"))
     light = not calls  # math functions of a tail want the whole optimiser
-    build.modules.setdefault(name, Module(write, whole, (name,), kernel.imports, light))
-    work = build.scratch(max(64, kernel.workspace), "work")
+    if isinstance(kernel.kernel, gemm.Packed) and product.items == 1:
+        name = enter_alone(build, kernel.kernel, then, light)
+        words = core_words(kernel, operands, work)
+    else:
+        write = partial(product_text, name, kernel, len(operands) + 1, build.target)
+        build.modules.setdefault(name, Module(write, whole, (name,), kernel.imports, light))
+        words = (*(o.word for o in operands), work)
     build.infos.append(product_info(build, name, node, product, tail, kernel.kind, operands))
-    words = (*(o.word for o in operands), Word(0, work))
     reads = tuple(o.buffer for k, o in enumerate(operands) if k != 2)
-    build.steps.append(Launch(name, words, 1, reads, (operands[2].buffer, work),
+    build.steps.append(Launch(name, words, 1, reads, (operands[2].buffer, work.buffer),
                               len(build.infos) - 1))  # fmt: skip
+
+
+def enter_alone(build: Any, packed: gemm.Packed, then: str, light: bool) -> str:
+    """The symbol that does a single packed product: the core, or an entry that adds an epilogue,
+    which products of many shapes share."""
+    if packed.epilogue is None:
+        return packed.symbol
+    whole = identity("alone", packed.element, packed.product.swapped, packed.extras, then,
+                     build.target)  # fmt: skip
+    name = "g" + whole[:20]
+    write = partial(alone_text, name, packed, build.target)
+    build.modules.setdefault(name, Module(write, whole, (name,), (packed.symbol,), light))
+    return name
+
+
+def alone_text(name: str, packed: gemm.Packed, target: Target) -> str:
+    text = packed.alone(name) + gemm.declarations({packed.symbol})
+    return text + prelude(packed.calls, target)
+
+
+def core_words(kernel: gemm.KernelText, operands: list[Operand], work: Word) -> tuple[Word, ...]:
+    """The core's argument block, then the batch's number and what an epilogue reads."""
+    known = {f"%{name}": o.word for name, o in zip(kernel.parameters, operands)}
+    known["%work"] = work
+    words = [known.get(value, Word(0)) if kind == "ptr" else Word(int(value))
+             for _, kind, value in kernel.kernel.arguments]  # fmt: skip
+    own = [Word(0)] * (len(FIELDS) - len(words))
+    return (*words, *own, Word(0), *(o.word for o in operands[3:]))
 
 
 def product_text(name: str, kernel: gemm.KernelText, count: int, target: Target) -> str:
