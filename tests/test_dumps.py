@@ -107,3 +107,10 @@ def test_silence_is_the_default(monkeypatch, capsys):
     monkeypatch.delenv("WENGERT_LOG", raising=False)
     make()(torch.ones(3))
     assert capsys.readouterr().err == ""
+
+
+def test_any_dump_parses_compiles_and_runs(compiled):
+    again = torch.ir.parse(compiled.dump("backward")).compile()
+    inputs = [torch.ones(tuple(i.var.shape)) for i in again.trace.inputs]
+    wanted = compiled.graph("backward").compile()(*inputs)
+    assert again(*inputs).tolist() == wanted.tolist()
