@@ -18,6 +18,8 @@ from ..ir.types import (
     DType,
     TensorType,
     bfloat16,
+    float32,
+    float64,
     from_bfloat16,
     scalar_dtype,
     to_bfloat16,
@@ -31,11 +33,16 @@ from .tape import ANOMALY, NotImplementedNode, accumulator_of, next_sequence, no
 from .tensor import Tensor
 
 ndarray = np.ndarray
+_new_type = tuple.__new__  # a NamedTuple's own constructor takes three times as long
 _HALF = {"float16", "bfloat16"}
 
 
 def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Runs `op` on tensors, numbers and None; returns a Tensor or a tuple of them."""
+    if not attrs and op.promote is not None:
+        result = quick(op, inputs)
+        if result is not None:
+            return result
     needs_grad = half = False
     mark = wanted = None
     arrays = []
@@ -74,6 +81,54 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     elif needs_grad or mark is not None or state.inference:
         set_marks(op, inputs, outputs, mark, needs_grad)
     return outputs[0] if type(results) is not tuple else tuple(outputs)
+
+
+# Classes whose tensors have nothing special about them; Parameter joins when it is defined.
+PLAIN_CLASSES: set[type] = {Tensor}
+
+
+def quick(op: Op, inputs: tuple[Any, ...]) -> Tensor | None:
+    """The usual pointwise call: one or two plain float tensors, or one and a number.
+
+    None where anything is out of the ordinary (views, other dtypes, errors): then `run` goes its
+    general way, which says what is wrong where something is.
+    """
+    first = inputs[0]
+    if first.__class__ not in PLAIN_CLASSES or len(inputs) > 2:
+        return None
+    dtype = first.dtype
+    if (dtype is not float32 and dtype is not float64) or first._view or first._mark:
+        return None
+    second = inputs[-1]
+    kind = second.__class__
+    if kind in PLAIN_CLASSES:
+        if second.dtype is not dtype or second._view or second._mark:
+            return None
+        wanted = (first._requires_grad, second._requires_grad)
+        arrays = (first._array, second._array)
+    elif kind is float or kind is int:
+        wanted, arrays = (first._requires_grad, False), (first._array, second)
+    else:
+        return None
+    if len(inputs) == 1:
+        wanted, arrays = wanted[:1], arrays[:1]  # type: ignore[assignment]
+    needs_grad = True in wanted
+    if state.inference or (needs_grad and not state.grad_enabled):
+        return None
+    token = quiet()
+    try:
+        array = op.numpy(*arrays)
+    except Exception:
+        return None
+    finally:
+        restore(token)
+    if array.__class__ is ndarray and array.dtype is dtype.storage:
+        result = Tensor._wrap(array, dtype)  # hashing a NumPy dtype costs as much as a small op
+    else:
+        result = wrap(array)
+    if needs_grad and (op.rules or op.node == "NotImplemented"):
+        record(op, inputs, [result], {}, wanted)
+    return result
 
 
 def set_marks(op: Op, inputs: Any, outputs: Any, mark: Any, needs_grad: bool) -> None:
@@ -279,7 +334,12 @@ def record(
         if op.node == "NotImplemented":
             refuse_gradient(op, inputs, outputs)
         return
-    node = node_class(op, attrs, inputs)()
+    kind = plan.node_class
+    if kind is None:
+        kind = node_class(op, attrs, inputs)
+        if type(op.node) is str and not op.number_nodes:
+            plan.node_class = kind
+    node = kind()
     node.attrs, node.plan, node.saved, node.versions = attrs, plan, (), ()
     node.edges = tuple([history(v) if n else None for v, n in zip(inputs, needs)])
     set_types(node, op, inputs, outputs)
@@ -305,7 +365,7 @@ def set_types(node: Any, op: Op, inputs: Any, outputs: Any) -> None:
             ):
                 break
         else:
-            node.uniform, node.types = TensorType(dtype, shape), None
+            node.uniform, node.types = _new_type(TensorType, (dtype, shape)), None
             return
     node.uniform = None
     node.types = ([input_type(v) for v in inputs],

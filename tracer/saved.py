@@ -99,7 +99,7 @@ def attach_edge(tensor: Tensor, edge: tuple[Any, int]) -> None:
 class Plan:
     """How calls of an op with one set of gradient-needing inputs are saved and differentiated."""
 
-    __slots__ = ("keys", "needs", "plain", "pull", "slots")
+    __slots__ = ("keys", "needs", "node_class", "plain", "pull", "slots")
 
     def __init__(self, op: Op, wanted: tuple[bool, ...]):
         needs = tuple(w and op.rule_for(k) is not None for k, w in enumerate(wanted))
@@ -120,6 +120,8 @@ class Plan:
         self.slots = {key: slot for slot, key in enumerate(self.keys)}
         self.plain = not outputs
         self.pull = puller(op, needs)
+        # the class of the node, once made, where it depends on neither attributes nor numbers
+        self.node_class: Any = None
 
 
 def plan_of(op: Op, wanted: tuple[bool, ...]) -> Plan:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..tracer.convert import _INTERNAL
 from ..tracer.creation import empty
+from ..tracer.eager import PLAIN_CLASSES
 from ..tracer.tensor import Tensor, _TensorMeta
 
 
@@ -68,6 +69,9 @@ class _BufferMeta(_TensorMeta):
         if cls is Buffer and isinstance(instance, Tensor):
             return bool(instance.__dict__.get("_is_buffer", False))
         return type.__instancecheck__(cls, instance)
+
+
+PLAIN_CLASSES.add(Parameter)
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
