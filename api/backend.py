@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from .codegen import render
 from .codegen.assemble import assemble
 from .codegen.target import Target
 from .ir.graph import Graph
 from .ir.program import HostCall, Program
+from .runtime import cache as objects
 from .runtime import jit
 from .runtime.launch import Runnable, Segment
+
+render.keep_in(objects.Kept())
 
 
 @cache

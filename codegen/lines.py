@@ -7,6 +7,7 @@ have one text and are compiled once.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 from . import indirect
@@ -73,13 +74,17 @@ class Lines:
 
     # -- lines -----------------------------------------------------------------------------
 
+    @cached_property
+    def numbers(self) -> dict[Any, int]:
+        """Instructions by what a line may say it is for: their number, or their node's id."""
+        instrs = enumerate(self.kernel.instrs)
+        return {key: i for i, instr in instrs for key in (i, id(instr.node))}
+
     def capture(self, emit: Any) -> str:
         """The lines that `emit()` adds; `; %3` says that one is for instruction 3."""
         mark = len(self.s.lines)
         emit()
-        instrs = enumerate(self.kernel.instrs)
-        numbers = {key: i for i, instr in instrs for key in (i, id(instr.node))}
-        marks = [numbers.get(line.op) for line in self.s.lines[mark:]]  # type: ignore[arg-type]
+        marks = [self.numbers.get(line.op) for line in self.s.lines[mark:]]
         return "".join(f"  {line.text}{'' if i is None else f' ; %{i}'}\n"
                        for line, i in zip(self.s.lines[mark:], marks))  # fmt: skip
 

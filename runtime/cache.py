@@ -24,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import random
 import stat
 import struct
 import tempfile
@@ -32,7 +33,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
+from functools import cache as once
 from pathlib import Path
+from typing import Any
 
 from ..ir.events import log
 from . import jit
@@ -67,7 +70,8 @@ _lock = threading.Lock()
 _memory: OrderedDict[bytes, bytes] = OrderedDict()
 _memory_bytes = 0
 _compiling: dict[bytes, threading.Lock] = {}
-_puts_to_sweep = 0
+# At random, because most processes write a few entries only: all of them together sweep as often.
+_puts_to_sweep = random.Random().randrange(PUTS_PER_SWEEP)
 
 
 @dataclass(frozen=True)
@@ -119,14 +123,37 @@ def object_code(text: str | Unwritten, *, options: jit.Options = jit.DEFAULT) ->
 
 def key_of(text: str | Unwritten, options: jit.Options) -> bytes:
     """The content address of `text` compiled here."""
-    digest = hashlib.sha256()
     content = ("text", text) if isinstance(text, str) else ("identity", text.identity)
-    for part in (str(FORMAT), *astuple(jit.host()), repr(options), *content):
+    digest = _digest(jit.host(), options).copy()
+    _add(digest, content)
+    return digest.digest()
+
+
+@once
+def _digest(host: jit.Host, options: jit.Options) -> Any:
+    """What all keys for this machine and these options begin with."""
+    digest = hashlib.sha256()
+    _add(digest, (str(FORMAT), *astuple(host), repr(options)))
+    return digest
+
+
+def _add(digest: Any, parts: Iterable[str]) -> None:
+    for part in parts:
         data = part.encode()
         # Lengths too, or moving a letter from one part to the next would give the same key.
         digest.update(struct.pack("<Q", len(data)))
         digest.update(data)
-    return digest.digest()
+
+
+class Kept:
+    """Bytes kept in the directory under keys of the caller's, who vouches for what is put there
+    and reads nothing else: the door for compiled templates."""
+
+    def get(self, key: bytes) -> bytes | None:
+        return _read(key)
+
+    def put(self, key: bytes, code: bytes) -> None:
+        _write(key, code)
 
 
 def info() -> Info:
