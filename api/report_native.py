@@ -114,20 +114,20 @@ def with_locations(text: str) -> str:
     base = 1 + max([int(n) for n in re.findall(r"^!(\d+) =", text, re.M)], default=-1)
     unit, file, flags, kind = (f"!{base + k}" for k in range(4))
     lines, extra, fresh = [], [], base + 4
-    scope = ""
+    scope, start = "", 0
     places: dict[int, int] = {}
     for line in text.splitlines():
         if line.startswith("define"):
-            scope, places = "", {}
-            if ".body(" in line:
-                scope = f"!{fresh}"
-                extra.append(f"{scope} = distinct !DISubprogram(name: \"k\", scope: {file}, "
-                             f"file: {file}, line: 1, type: {kind}, unit: {unit}, "
-                             "spFlags: DISPFlagDefinition)")  # fmt: skip
-                fresh += 1
-                line = re.sub(r" \{$", f" !dbg {scope} {{", line)
+            scope, start, places = "", len(lines), {}
         mark = mark_of(line)
-        if scope and mark is not None:
+        if mark is not None and not scope:  # the first of a function: now it needs a scope
+            scope = f"!{fresh}"
+            extra.append(f'{scope} = distinct !DISubprogram(name: "k", scope: {file}, '
+                         f"file: {file}, line: 1, type: {kind}, unit: {unit}, "
+                         "spFlags: DISPFlagDefinition)")  # fmt: skip
+            fresh += 1
+            lines[start] = re.sub(r" \{$", f" !dbg {scope} {{", lines[start])
+        if mark is not None:
             if mark not in places:
                 places[mark] = fresh
                 extra.append(f"!{fresh} = !DILocation(line: {mark + 2}, scope: {scope})")

@@ -59,7 +59,9 @@ class Tail:
     def emit(self, site: Site, names: dict[Any, str]) -> Any:
         known: dict[int, Any] = {}
         result = None
+        lines = site.s.lines
         for i, instr in enumerate(self.kernel.instrs):
+            mark = len(lines)
             if instr.kind == STORE:
                 result = known[instr.operands[0]]  # type: ignore[index]
             elif instr.kind == LOAD and i not in self.reads:
@@ -71,6 +73,8 @@ class Tail:
             else:
                 operands = [None if o is None else known[o] for o in instr.operands]
                 known[i] = evaluate(site.s, instr, operands)
+            # `; %3` says that a line is for instruction 3
+            lines[mark:] = [line._replace(text=f"{line.text} ; %{i}") for line in lines[mark:]]
         return result
 
 

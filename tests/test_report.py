@@ -56,9 +56,8 @@ def test_assembly_lines_belong_to_instructions(shown):
     kernel = next(k for k in shown["kernels"] if any(" tanh " in line[0] for line in k["lines"]))
     module = next(m for m in shown["modules"] if m["name"] == kernel["symbol"])
     marks = {mark for _, mark in module["asm"] if mark is not None}
-    if kernel["kind"] != "matmul":
-        number = next(line[3] for line in kernel["lines"] if " tanh " in line[0])
-        assert number in marks
+    number = next(line[3] for line in kernel["lines"] if " tanh " in line[0])
+    assert number in marks
     assert kernel["ns"] > 0
     assert kernel["note"]
 
