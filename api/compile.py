@@ -20,6 +20,7 @@ from .ir.types import default_dtype
 from .pytree import flatten, unflatten
 from .recording import Recording
 from .replay import MISS, Trace, shortcut
+from .sharing import shared_arguments
 from .tracer.random import default_generator
 from .tracer.recorder import Recorder, Refused
 from .tracer.tensor import Tensor
@@ -88,7 +89,7 @@ class CompiledFunction(Inspected):
         for place in self.specialised:
             if place < len(leaves) and type(leaves[place]) is float:
                 parts[place] = ("value", leaves[place])
-        return (structure, *parts, *modes)
+        return (structure, *parts, shared_arguments(leaves), *modes)
 
     def run_eagerly(self, args: Any, kwargs: Any) -> Any:
         self.eager_calls += 1

@@ -32,6 +32,9 @@ class Environment:
         self.seen: set[int] = set()
         self.keep: list[Any] = []  # so that no id in `seen` is used again
         self.visit(function)
+        # arguments that the body also reaches by a name of its own
+        self.reached = [k for k, leaf in enumerate(leaves)
+                        if id(leaf) in self.seen and not isinstance(leaf, PLAIN)]  # fmt: skip
         for leaf in leaves:
             if not isinstance(leaf, PLAIN):
                 self.visit(leaf)

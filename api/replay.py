@@ -8,7 +8,9 @@ from .guards import Environment
 from .ir.bind import epoch, state
 from .ir.graph import Graph
 from .segments import Segment, cut, merge
+from .sharing import bound_arguments, shared_arguments
 from .sources import Argument, Captured
+from .tracer.recorder import same_extent
 from .tracer.tensor import Tensor
 
 MISS = object()
@@ -28,6 +30,7 @@ class Trace:
             (recording.owner_source(t), none) for t, none in recording.recorder.grad_guards
         ]
         self.comparisons = recording.comparisons()
+        self.bound = bound_arguments(recording)
         self.hooks = [(t, hook_signature(t)) for t in recording.captured()]
         self.guard_ids = {(id(o), n) for o, n in recording.recorder.grad_guards}
         self.history = bool(recording.needs)
@@ -54,6 +57,9 @@ class Trace:
             value = read(leaves)
             if (bool(how(value, other)) if value is not None else False) is not outcome:
                 return "a comparison of a number came out differently"
+        for place, tensor in self.bound:
+            if not same_extent(leaves[place], tensor):
+                return "an argument was a tensor that the body also reads, and now is another"
         for owner, was_none in self.grad_guards:
             if (owner(leaves)._grad is None) is not was_none:
                 return ".grad of a parameter was " + ("None" if was_none else "a tensor")
@@ -156,7 +162,8 @@ def shortcut(trace: Trace, structure: Any, leaves: list[Any]) -> Any:
     gather = gatherer(segment)
     run, end = segment.function.runner(segment.wanted(trace.history)), segment.end
     grad_mode, inference, bottom = state.grad_enabled, state.inference, state.bottom
-    guarded = bool(trace.grad_guards or trace.comparisons)
+    guarded = bool(trace.grad_guards or trace.comparisons or trace.bound)
+    shared, several = shared_arguments(leaves), len(tensors) > 1
     single = end.single_result()
 
     def replay(args: tuple[Any, ...]) -> Any:
@@ -175,6 +182,8 @@ def shortcut(trace: Trace, structure: Any, leaves: list[Any]) -> Any:
         for k in floats:
             if type(args[k]) is not float:
                 return MISS
+        if several and shared_arguments(args) != shared:
+            return MISS
         if environment.quick_failure() is not None or (guarded and trace.applies(args)):
             return MISS
         results = run(gather(args))

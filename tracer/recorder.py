@@ -19,7 +19,7 @@ import numpy as np
 
 from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol
-from ..ir.graph import CAPTURED, SCALAR, Graph, Origin, Output, Place, Var
+from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Place, Var
 from ..ir.op import TABLE, Op
 from ..ir.types import FLOAT, TensorType, result_type
 from . import eager
@@ -36,11 +36,12 @@ class Refused(Exception):
 class Memory:
     """What the graph knows of a piece of memory: its base tensor's current Var."""
 
-    __slots__ = ("external", "recorded", "root", "var", "writes")
+    __slots__ = ("apart", "external", "recorded", "root", "var", "writes")
 
     def __init__(self, root: Any, var: Var, external: int | None):
         self.root, self.var, self.external = root, var, external
         self.writes = 0
+        self.apart = False  # does another input lie in the same memory, unrelated in the graph?
         self.recorded = False  # did autograd see a write?
 
 
@@ -70,6 +71,7 @@ class Recorder:
         self.builder = Builder(re.sub(r"\W+", "_", name).strip("_") or "function")
         self.entries: dict[int, Entry] = {}
         self.memories: dict[int, Memory] = {}
+        self.bound: list[tuple[Tensor, Tensor]] = []  # an input, and another tensor that is it
         self.externals: list[Tensor] = []  # aligned with the builder's inputs
         self.needing: set[Var] = set()  # Vars that require grad in eager's eyes
         self.branches: list[Branch] = []
@@ -183,6 +185,10 @@ class Recorder:
         root = tensor.storage_.root
         if id(root) in self.memories:
             return self.alias_of_known(tensor, self.memories[id(root)])
+        return self.new_input(tensor, root, id(root))
+
+    def new_input(self, tensor: Tensor, root: Any, key: int) -> Entry:
+        """An input of its own, on memory filed under `key`."""
         position = len(self.externals)
         kind, name = self.describe(tensor)
         symbol = self.builder.input(TensorType(tensor.dtype, tensor._array.shape), kind, name)
@@ -190,7 +196,7 @@ class Recorder:
         if self.on_lift is not None:
             self.on_lift(tensor)
         memory = Memory(root, symbol.var, position)
-        self.memories[id(root)] = memory
+        self.memories[key] = memory
         entry = self.entries[id(tensor)] = Entry(tensor, memory, (), symbol.var)
         if tensor._requires_grad:
             self.needing.add(symbol.var)
@@ -205,22 +211,34 @@ class Recorder:
     def alias_of_known(self, tensor: Tensor, memory: Memory) -> Entry:
         """Another tensor on memory that is known: the same extent is an alias, else a new input."""
         for entry in list(self.entries.values()):
-            if entry.memory is memory and same_extent(entry.tensor, tensor):
+            if entry.memory.root is memory.root and same_extent(entry.tensor, tensor):
+                memory = entry.memory
+                if memory.external is not None:
+                    self.bound.append((self.externals[memory.external], tensor))
                 fresh = Entry(tensor, memory, entry.chain, self.var_of(entry.tensor))
                 if not tensor._requires_grad and fresh.var in self.needing:
                     fresh.var, fresh.cut = self.emit("stop_gradient", fresh.var), True
                 self.entries[id(tensor)] = fresh
                 return fresh
         chain = chain_between(self, tensor, memory)
-        if chain is None:
-            raise Refused(
-                "two tensors from outside share memory in a way the recorder can't follow "
-                f"({place_text()}); pass one of them, or clone() it"
-            )
+        if chain is None or self.describe(tensor)[0] == ARGUMENT:
+            return self.set_apart(tensor, memory)
         with interpreting(self.builder):
             symbol = look(Symbol(memory.var), chain)
         entry = self.entries[id(tensor)] = Entry(tensor, memory, chain, symbol.var)
         return entry
+
+    def set_apart(self, tensor: Tensor, memory: Memory) -> Entry:
+        """An input that shares memory with another: right as long as nothing is written there."""
+        entry = self.new_input(tensor, memory.root, id(tensor))
+        memory.apart = entry.memory.apart = True
+        if memory.writes:
+            self.refuse_shared()
+        return entry
+
+    def refuse_shared(self) -> None:
+        self.refuse("two tensors from outside share memory that is written, in a way the recorder "
+                    "can't follow; pass one of them, or clone() it")  # fmt: skip
 
     def custom_function(self, node: Any, inputs: list[Tensor], outputs: list[Any]) -> None:
         """A custom Function ran: its outputs get a derivative of their own, recorded from it."""
@@ -279,6 +297,8 @@ class Recorder:
         value = self.var_of(result)
         entry = self.entries.get(id(target)) or self.lift(target)
         memory = entry.memory
+        if memory.apart:
+            self.refuse_shared()
         if value.type != entry.var.type:
             raise Refused(f"a write changed the type of a tensor ({place_text()})")
         before = memory.var
