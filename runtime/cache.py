@@ -242,13 +242,20 @@ def _directory(*, create: bool) -> tuple[Path, str]:
 
 
 def _chosen_directory() -> Path:
-    chosen = os.environ.get("WENGERT_CACHE_DIR")
+    named = ("WENGERT_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
+    return _place(*(os.environ.get(name, "") for name in named))
+
+
+@once
+def _place(chosen: str, base: str, home: str) -> Path:
+    """The directory that these variables name; relative to where the process was at first."""
     if chosen:
         return Path(chosen).expanduser().absolute()
     # The XDG specification tells programs to ignore relative paths.
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if Path(base).is_absolute():
+        return Path(base) / "wengert"
     try:
-        return (base if base.is_absolute() else Path.home() / ".cache") / "wengert"
+        return Path.home() / ".cache" / "wengert"
     except RuntimeError:  # no home directory
         return Path("/nonexistent/wengert")
 
