@@ -22,7 +22,8 @@ from .recording import Recording
 from .replay import MISS, Trace, shortcut
 from .sharing import shared_arguments
 from .tracer.random import default_generator
-from .tracer.recorder import Recorder, Refused
+from .tracer.recorded import Refused
+from .tracer.recorder import Recorder
 from .tracer.tensor import Tensor
 
 MAX_TRACES = 64

@@ -15,7 +15,8 @@ from .pytree import flatten, unflatten
 from .sources import Argument, Captured, ComputedView, Direct, GradOf, Number
 from .tracer.inplace import look
 from .tracer.random import default_generator
-from .tracer.recorder import Recorder, Refused
+from .tracer.recorded import Refused
+from .tracer.recorder import Recorder
 from .tracer.scalars import RunTimeNumber, run_time_number
 from .tracer.tensor import Tensor
 

@@ -10,7 +10,7 @@ from .ir.graph import Graph
 from .segments import Segment, cut, merge
 from .sharing import bound_arguments, shared_arguments
 from .sources import Argument, Captured
-from .tracer.recorder import same_extent
+from .tracer.recorded import same_extent
 from .tracer.tensor import Tensor
 
 MISS = object()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .tracer.recorder import same_extent
+from .tracer.recorded import same_extent
 from .tracer.tensor import Tensor
 
 
