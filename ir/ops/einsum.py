@@ -250,7 +250,7 @@ def einsum(*args: Any) -> Any:
 def _contracted(dims: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
     """torch's three spellings: a number, two lists, a tensor of two rows."""
     if isinstance(dims, Value):
-        dims = dims.tolist()  # type: ignore[attr-defined]
+        dims = dims.tolist()
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
