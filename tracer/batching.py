@@ -185,7 +185,8 @@ class Batching:
                 f"vmap: {function.__name__.rstrip('_')}_(self, *extra_args) is not possible "
                 "because there exists a Tensor `other` in extra_args that has more elements than "
                 "`self`. This happened due to `other` being vmapped over but `self` not being "
-                "vmapped over in a vmap. Please try to use out-of-place operators instead of this one."
+                "vmapped over in a vmap. Please try to use out-of-place operators instead of this "
+                "one."
             )
         if tuple(result.shape) != tuple(target.shape):
             raise RuntimeError(
