@@ -126,11 +126,12 @@ def conv_weight(x: Any, grad: Any, *, kernel: Ints, stride: Ints, padding: Ints,
         total = TABLE["sum"](seen * spread, dim=axes, keepdim=True)
         return total.view((channels, 1, *kernel))
     rows, positions = channels // groups * numel(kernel), numel(out)
-    columns = seen.view((batch, groups, rows, positions)).permute((1, 0, 3, 2))
+    # stored as (rows, images, positions): runs as long as the rows of an image are copied whole
+    columns = seen.view((batch, groups, rows, positions)).permute((1, 2, 0, 3))
     left = grad.view((batch, groups, outputs // groups, positions)).permute((1, 2, 0, 3))
     count = batch * positions
-    product = PRODUCT(left.view((groups, outputs // groups, count)),
-                      columns.view((groups, count, rows)))  # fmt: skip
+    stored = TABLE["clone"](columns.view((groups, rows, count)))
+    product = PRODUCT(left.view((groups, outputs // groups, count)), stored.permute((0, 2, 1)))
     return product.view((outputs, channels // groups, *kernel))
 
 
