@@ -24,6 +24,7 @@ class _State(threading.local):
 
     bottom: Interpreter = staticmethod(_no_interpreter)
     top: Interpreter = staticmethod(_no_interpreter)
+    marking: Interpreter = staticmethod(_no_interpreter)
     grad_enabled: bool = True
     inference: bool = False
     grad_asked: bool = True  # what the user set; inference mode records nothing whatever it is
@@ -54,10 +55,14 @@ class Epoch:
 epoch = Epoch()
 
 
-def install_bottom(interpreter: Interpreter) -> None:
-    """Makes `interpreter` the one that runs ops when nothing else is on the stack."""
+def install_bottom(interpreter: Interpreter, marking: Interpreter) -> None:
+    """Makes `interpreter` the one that runs ops when nothing else is on the stack.
+
+    `marking` takes its place in inference mode.
+    """
     _State.bottom = staticmethod(interpreter)
     _State.top = staticmethod(interpreter)
+    _State.marking = staticmethod(marking)
 
 
 @contextmanager

@@ -115,6 +115,9 @@ class Op:
     data_shape: bool = False  # do output shapes depend on values?
     moves_data: bool = False
     out_argument: bool = False
+    # NumPy's evaluation of float operands where no attribute is given, if `numpy` is slower
+    ufunc: Any = None
+    node_type: Any = None  # eager execution's node class, where all calls have the same
     domain: tuple[float, float] | None = None
     samples: Callable[..., Any] | None = None
     kind: str = "other"
@@ -273,4 +276,4 @@ def _argument(op: Op, name: str) -> tuple[int, Any]:
 
 
 # `pull`, the only caller of rules, and what it needs live in a file of their own.
-from .pull import Frame, fit, pull, puller, sum_to_shape  # noqa: E402, F401
+from .pull import Frame, fit, pull, puller, sum_to_shape, write_puller  # noqa: E402, F401

@@ -76,13 +76,29 @@ def puller(op: Op, needs: tuple[bool, ...]) -> Puller:
     """`pull` for one op and one set of inputs that need gradients; see Note [Pullers]."""
     found: Puller | None = op.pulls.get(needs)
     if found is None:
-        found = op.pulls[needs] = _write(op, needs)
+        found = op.pulls[needs] = write_puller(op, needs, _fitted)
     return found
 
 
-def _write(op: Op, needs: tuple[bool, ...]) -> Puller:
-    names: dict[str, Any] = {"needs": needs, "defaults": op.defaults}
-    lines = ["def pull(frame, grads):"]
+def _fitted(target: str, value: str, position: int) -> list[str]:
+    """The lines that make a rule's result fit its input."""
+    return [f"{target} = frame.fit_input({value}, {position})"]
+
+
+def write_puller(
+    op: Op,
+    needs: tuple[bool, ...],
+    fitted: Callable[[str, str, int], list[str]],
+    first: Sequence[str] = (),
+    saved: dict[int, str] | None = None,
+    **names: Any,
+) -> Puller:
+    """Writes a puller; `fitted` gives the lines for each result, `first` comes before all.
+
+    `saved` says how inputs (by position) and outputs (as ~position) are read.
+    """
+    names.update(needs=needs, defaults=op.defaults)
+    lines = ["def pull(frame, grads):", *(f"    {line}" for line in first)]
     lines += [f"    r{k} = None" for k in range(len(needs))]
     done: set[int] = set()
     for position, needed in enumerate(needs):
@@ -95,18 +111,17 @@ def _write(op: Op, needs: tuple[bool, ...]) -> Puller:
                 "use no_grad() or detach() around it"
             )
         names[f"rule{position}"] = rule.function
-        call = f"rule{position}({', '.join(_arguments(op, rule, position, len(needs)))})"
+        texts = _arguments(op, rule, position, len(needs), saved or {})
+        call = f"rule{position}({', '.join(texts)})"
         lines.append(f"    if {_condition(rule)}:")
         if rule.joint:
             done.update(rule.targets)
             lines.append(f"        parts = {call}")
-            lines += [
-                f"        r{t} = frame.fit_input(parts[{k}], {t})"
-                for k, t in enumerate(rule.targets)
-                if t < len(needs) and needs[t]
-            ]
+            for k, t in enumerate(rule.targets):
+                if t < len(needs) and needs[t]:
+                    lines += [f"        {line}" for line in fitted(f"r{t}", f"parts[{k}]", t)]
         else:
-            lines.append(f"        r{position} = frame.fit_input({call}, {position})")
+            lines += [f"        {line}" for line in fitted(f"r{position}", call, position)]
     lines.append(f"    return [{', '.join(f'r{k}' for k in range(len(needs)))}]")
     exec(compile("\n".join(lines), f"<wengert pull {op.name}>", "exec"), names)
     result: Puller = names["pull"]
@@ -121,7 +136,7 @@ def _condition(rule: Rule) -> str:
     return " or ".join(used) or "True"
 
 
-def _arguments(op: Op, rule: Rule, position: int, count: int) -> list[str]:
+def _arguments(op: Op, rule: Rule, position: int, count: int, saved: dict[int, str]) -> list[str]:
     """The expressions a rule is called with."""
     texts = []
     for kind, where in rule.arguments:
@@ -133,12 +148,14 @@ def _arguments(op: Op, rule: Rule, position: int, count: int) -> list[str]:
             texts.append(f"frame.attrs[{where!r}] if {where!r} in frame.attrs else {default}")
         elif kind in (INPUT, INPUT_TYPE):
             read = "input" if kind == INPUT else "input_type"
-            if many:
+            if kind == INPUT and not many and where in saved:
+                texts.append(saved[where])
+            elif many:
                 texts.append(f"tuple([frame.{read}(k) for k in range({where}, {count})])")
             else:
                 texts.append(f"frame.{read}({where})")
         elif kind == OUTPUT:
-            texts.append(f"frame.output({where})")
+            texts.append(saved.get(~where, f"frame.output({where})"))
         elif kind == OUTPUT_TYPE:
             texts.append("tuple([frame.output_type(k) for k in range(len(grads))])"
                          if op.many_outputs else f"frame.output_type({where})")  # fmt: skip

@@ -1,5 +1,6 @@
 """The eager tensor, its autograd engine and the recorder."""
 
+import importlib
 import os
 
 from ..ir import ops
@@ -24,6 +25,9 @@ from . import (
     tensor,
     writing,
 )
+
+# The last import: it puts the short ways in front of what the others defined.
+fast = importlib.import_module(".fast", __name__)
 
 # Frames of our rooms are not the user's: `user_place` walks past them.
 tape.add_package_folder(os.path.dirname(os.path.realpath(__file__)))

@@ -15,36 +15,69 @@ from typing import Any
 import numpy as np
 
 from ..ir.bind import notify, state
+from .quiet import quietly
 from .tensor import Tensor
 
 _getrefcount = sys.getrefcount
 
 
-def add_into(slots: list[Any], number: int, grad: Any) -> None:
-    """Adds a gradient to slot `number`."""
+def add_into(slots: list[Any], number: int, grad: Any, target: Any, sums: Any) -> None:
+    """Adds a gradient to slot `number`; `sums` knows the totals that may be changed in place."""
     if number >= len(slots):
         slots.extend([None] * (number + 1 - len(slots)))
     here = slots[number]
-    slots[number] = grad if here is None else here + grad
+    if here is None:
+        slots[number] = grad
+    elif sums is not None and number == 0 and sums.get(target) is here:
+        add_to(here._array, grad._array)
+    else:
+        total = slots[number] = here + grad
+        if sums is not None and number == 0 and total.__class__ is Tensor and is_native(total):
+            sums[target] = total
 
 
-def accumulate(leaf: Tensor, slots: list[Any], create_graph: bool) -> None:
-    """Adds the gradient in `slots` to the leaf's `.grad`: taken, copied, in place, or anew."""
+def is_native(tensor: Tensor) -> bool:
+    """Can NumPy add to the tensor's array as it is stored?"""
+    return tensor.dtype.compute is tensor.dtype.storage and tensor._array.ndim > 0
+
+
+def add_to(array: np.ndarray, other: np.ndarray) -> None:
+    """array += other, whatever NumPy thinks of overflow."""
+    quietly(np.add, array, other, array)
+
+
+def accumulate(
+    leaf: Tensor, slots: list[Any], create_graph: bool, direct: bool, place: Any
+) -> None:
+    """Adds the gradient in `slots` to the leaf's `.grad`: taken, copied, in place, or anew.
+
+    `direct` says that nothing watches: no recording is on. `place` is where backward was called.
+    """
     grad = slots.pop()
     if grad is None or not leaf._requires_grad:  # it may have been switched off since
         return
-    notify("grad_read", leaf)
+    if not direct:
+        notify("grad_read", leaf)
     here = leaf._grad
     if here is not None and not create_graph:
-        here.add_(grad)
+        if direct and here.__class__ is Tensor and here._view is None and is_native(here) and (
+            here._array.flags.writeable and not here._requires_grad
+        ):  # fmt: skip
+            add_to(here._array, grad._array)
+            storage = here.storage_
+            storage.version += 1
+            storage.written = place
+        else:
+            here.add_(grad)
     else:
         if here is not None:
             leaf._grad = here + grad
         elif not create_graph and _is_ours(grad, leaf):
             leaf._grad = grad
         else:
-            leaf._grad = in_layout_of(leaf, grad if create_graph else grad.detach())
-        notify("grad_set", leaf)
+            leaf._grad = in_layout_of(leaf, grad, create_graph)
+        if not direct:
+            notify("grad_set", leaf)
     facts = leaf._leaf
     if facts is not None and facts.post_hooks:
         for hook in list(facts.post_hooks.values()):
@@ -95,15 +128,18 @@ def _measure() -> None:
 _measure()
 
 
-def in_layout_of(leaf: Tensor, grad: Tensor) -> Tensor:
+def in_layout_of(leaf: Tensor, grad: Tensor, create_graph: bool) -> Tensor:
     """A copy with the leaf's strides where these are dense, else row-major."""
     wanted = leaf._array
     order = "K" if not wanted.flags.c_contiguous and dense(wanted) else "C"
+    if not create_graph and grad.__class__ is Tensor and grad.dtype is leaf.dtype and (
+        state.top is state.bottom
+    ):  # fmt: skip
+        array = np.empty_like(wanted, order=order)
+        array[...] = grad._array
+        return Tensor._wrap(array, leaf.dtype)
     fresh = Tensor._wrap(np.empty_like(wanted, order=order), leaf.dtype)
-    if state.top is state.bottom and not grad._requires_grad and grad.dtype is leaf.dtype:
-        np.copyto(fresh._array, grad._array)  # nobody watches: no need to go through an op
-        return fresh
-    return fresh.copy_(grad)
+    return fresh.copy_(grad if create_graph else grad.detach())
 
 
 def dense(array: np.ndarray) -> bool:

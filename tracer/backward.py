@@ -33,7 +33,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, Tensor | GradientEdge):
+    if isinstance(value, (Tensor, GradientEdge)):
         return (value,)
     return tuple(value)
 
@@ -70,26 +70,28 @@ def type_of(out: Any) -> TensorType:
 
 
 def start_gradient(position: int, out: Any, grad: Any, batched: bool) -> Any:
-    dtype, shape = type_of(out)
+    dtype, shape = (out.dtype, out._array.shape) if isinstance(out, Tensor) else type_of(out)
     if grad is None:
         if isinstance(out, Tensor) and not out._requires_grad:
             return None
         return implicit_gradient(dtype, shape)
     if not isinstance(grad, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(grad).__name__)
-    have = tuple(grad.shape)[1:] if batched else tuple(grad.shape)
-    if have != tuple(shape):
+    have = grad._array.shape[1:] if batched else grad._array.shape
+    if have != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{position}] has a shape of {grad.shape} and output"
             f"[{position}] has a shape of {Size(shape)}."
         )
+    if grad.dtype is dtype:
+        return grad
     if grad.dtype.is_complex != dtype.is_complex:
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. "
             f"Mismatch in dtype: grad_output[{position}] has a dtype of {grad.dtype!r} and output"
             f"[{position}] has a dtype of {dtype!r}."
         )
-    return grad if grad.dtype is dtype else grad.to(dtype)
+    return grad.to(dtype)
 
 
 def implicit_gradient(dtype: Any, shape: tuple[int, ...]) -> Any:

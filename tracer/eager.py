@@ -20,17 +20,16 @@ from ..ir.types import (
     bfloat16,
     float32,
     float64,
-    from_bfloat16,
     scalar_dtype,
-    to_bfloat16,
     type_word,
 )
 from .places import user_place
+from .promotion import cast_array, common_dtype, compute_array, convert_operand, round_to
 from .quiet import quiet, restore
 from .saved import plan_of, save_values
 from .storage import Storage, View
 from .tape import ANOMALY, NotImplementedNode, accumulator_of, next_sequence, node_class
-from .tensor import Tensor
+from .tensor import PLAIN, Tensor
 
 ndarray = np.ndarray
 _new_type = tuple.__new__  # a NamedTuple's own constructor takes three times as long
@@ -39,10 +38,14 @@ _HALF = {"float16", "bfloat16"}
 
 def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """Runs `op` on tensors, numbers and None; returns a Tensor or a tuple of them."""
-    if not attrs and op.promote is not None:
-        result = quick(op, inputs)
-        if result is not None:
-            return result
+    result = None
+    if op.promote is not None:
+        if not attrs:
+            result = quick(op, inputs)
+    elif len(inputs) == 1 and inputs[0].__class__ in PLAIN:
+        result = run_single(op, inputs, attrs)
+    if result is not None:
+        return result
     needs_grad = half = False
     mark = wanted = None
     arrays = []
@@ -70,7 +73,8 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         results = run_half(op, inputs, arrays, attrs, wanted)
     else:
         results = evaluate(op, inputs, arrays, attrs)
-    outputs = [wrap(result) for result in results] if type(results) is tuple else [wrap(results)]
+    single = type(results) is not tuple
+    outputs = [wrap(results)] if single else [wrap(result) for result in results]
     if half and op.moves_data:
         restore_dtypes(op, inputs, outputs, attrs)
     if op.is_view:
@@ -80,11 +84,40 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
             record(op, inputs, outputs, attrs)
     elif needs_grad or mark is not None or state.inference:
         set_marks(op, inputs, outputs, mark, needs_grad)
-    return outputs[0] if type(results) is not tuple else tuple(outputs)
+    return outputs[0] if single else tuple(outputs)
+
+
+def run_single(op: Op, inputs: tuple[Tensor], attrs: dict[str, Any]) -> Tensor | None:
+    """The short way of ops on one tensor: views, reductions, scans; None where it isn't plain."""
+    (x,) = inputs
+    dtype, source, view = x.dtype, x._array, x._view
+    if (dtype is not float32 and dtype is not float64) or "dtype" in attrs or state.inference or (
+        x._mark == "inference" or (view is not None and not x._requires_grad)
+        or op.many_outputs or len(op.outputs) > 1
+    ):  # fmt: skip
+        return None
+    array = evaluate(op, inputs, (source,), attrs)
+    if array.__class__ is not ndarray:
+        array = np.asarray(array)
+    out = Tensor._wrap(array, dtype) if array.dtype is source.dtype else wrap(array)
+    if op.is_view:
+        attach_views(op, x, (out,), attrs)
+    if not x._requires_grad:
+        out._mark = x._mark
+    elif not state.grad_enabled:
+        out._mark = state.cut
+    elif op.rules:
+        record(op, inputs, (out,), attrs, _ONE)
+    elif op.node == "NotImplemented":
+        record(op, inputs, (out,), attrs)
+    return out
+
+
+_ONE = (True,)
 
 
 # Classes whose tensors have nothing special about them; Parameter joins when it is defined.
-PLAIN_CLASSES: set[type] = {Tensor}
+PLAIN_CLASSES = PLAIN
 
 
 def quick(op: Op, inputs: tuple[Any, ...]) -> Tensor | None:
@@ -138,21 +171,22 @@ def set_marks(op: Op, inputs: Any, outputs: Any, mark: Any, needs_grad: bool) ->
         if not op.is_view or inputs[0]._mark == "inference":
             mark = "inference"
     elif needs_grad:
-        mark = ("no_grad()", state.cut)
+        mark = state.cut
     elif mark == "inference" and not op.is_view:
         mark = ("inference_mode()", None)
     for tensor in outputs:
         tensor._mark = mark
 
 
-def evaluate(op: Op, inputs: Any, arrays: list[Any], attrs: dict[str, Any]) -> Any:
-    token = quiet()
+def evaluate(op: Op, inputs: Any, arrays: Any, attrs: dict[str, Any]) -> Any:
+    token = None if op.moves_data else quiet()  # moving data raises no floating-point errors
     try:
         return op.numpy(*arrays, **attrs)
     except Exception as error:
         raise explain_failure(op, inputs, attrs, error) from None
     finally:
-        restore(token)
+        if token is not None:
+            restore(token)
 
 
 def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception) -> Exception:
@@ -187,7 +221,7 @@ def input_type(value: Any) -> TensorType | None:
     if value is None:
         return None
     if isinstance(value, Tensor):
-        return TensorType(value.dtype, value._array.shape)
+        return _new_type(TensorType, (value.dtype, value._array.shape))
     return TensorType(scalar_dtype(value), ())
 
 
@@ -201,69 +235,6 @@ def wrap(result: Any) -> Tensor:
     if dtype is None:
         raise TypeError(f"an op returned an array of {result.dtype}, which torch has not")
     return Tensor._wrap(result, dtype)
-
-
-# --- promotion -----------------------------------------------------------------------------------
-
-
-def common_dtype(op: Op, inputs: tuple[Any, ...]) -> DType | None:
-    """The dtype operands are computed in, or None when they are all of it already."""
-    first: DType | None = None
-    floor = 0
-    for value in inputs:
-        if isinstance(value, Tensor):
-            if first is None:
-                first = value.dtype
-            elif value.dtype is not first:
-                return op.promote(inputs)
-        elif value is not None:
-            # bool 0, int 1, float 2, complex 3: a number may raise the category of the result
-            floor = max(floor, _NUMBER_CATEGORY.get(type(value), 3))
-    if first is not None and first.category >= FLOAT and floor <= first.category:
-        return None
-    wanted = op.promote(inputs)
-    return None if wanted is first and floor == 0 else wanted
-
-
-_NUMBER_CATEGORY = {bool: 0, int: 1, float: 2, complex: 3}
-
-
-def convert_operand(value: Any, dtype: DType) -> Any:
-    """An operand as an array of `dtype`'s storage."""
-    if value is None:
-        return None
-    if not isinstance(value, Tensor):
-        return np.asarray(value).astype(dtype.compute)
-    array = value._array
-    if value.dtype is dtype:
-        return array
-    return cast_array(array, value.dtype, dtype)
-
-
-def cast_array(array: np.ndarray, source: DType, target: DType) -> np.ndarray:
-    """Converts between storages; complex to real drops the imaginary part as torch does."""
-    if source is target:
-        return array
-    if source is bfloat16:
-        array = from_bfloat16(array)
-    if target is bfloat16:
-        if array.dtype.kind == "c":
-            array = array.real
-        return to_bfloat16(array.astype(np.float32))
-    token = quiet()
-    try:
-        if array.dtype.kind == "c" and target.category != 3 and target.category != 0:
-            array = array.real
-        return array.astype(target.storage)
-    finally:
-        restore(token)
-
-
-def compute_array(array: Any, dtype: DType) -> Any:
-    """A half-precision array widened to float32."""
-    if dtype is bfloat16:
-        return from_bfloat16(array)
-    return array.astype(np.float32) if dtype.name == "float16" else array
 
 
 # --- half precision ------------------------------------------------------------------------------
@@ -283,12 +254,6 @@ def run_half(op: Op, inputs: Any, arrays: list[Any], attrs: Any, wanted: DType |
     rounded = tuple(round_to(np.asarray(r), t.dtype) for r, t in zip(listed, types))
     outputs = tuple(Tensor._wrap(r, t.dtype) for r, t in zip(rounded, types))
     return outputs if type(results) is tuple else outputs[0]
-
-
-def round_to(array: np.ndarray, dtype: DType) -> np.ndarray:
-    if dtype is bfloat16:
-        return to_bfloat16(array)
-    return array.astype(dtype.storage, copy=False)
 
 
 def restore_dtypes(op: Op, inputs: Any, outputs: list[Tensor], attrs: dict[str, Any]) -> None:
@@ -314,11 +279,12 @@ def attach_views(op: Op, source: Tensor, outputs: list[Tensor], attrs: dict[str,
         origin = "multi"
     if not origin and view is not None:
         origin = view.origin
+    version, needs = storage.version, base._requires_grad
     for position, tensor in enumerate(outputs):
         tensor._storage = storage
-        step = (op, attrs, position) if op.multi_view else (op, attrs, 0)
-        tensor._view = View(base, (*chain, step), storage.version, origin)
-        if base._requires_grad and tensor.dtype.category >= FLOAT:
+        step = (op, attrs, position if op.multi_view else 0)
+        tensor._view = View(base, (*chain, step) if chain else (step,), version, origin)
+        if needs and tensor.dtype.category >= FLOAT:
             tensor._requires_grad = True
 
 
@@ -327,21 +293,20 @@ def record(
 ) -> None:
     """Adds the node of this call to the graph, unless no input with a rule needs a gradient."""
     if wanted is None:
-        wanted = tuple([isinstance(v, Tensor) and v.requires_grad for v in inputs])
+        wanted = (True,) if len(inputs) == 1 else tuple([
+            isinstance(v, Tensor) and v.requires_grad for v in inputs])  # fmt: skip
     plan = op.plans.get(wanted) or plan_of(op, wanted)
     needs = plan.needs
     if True not in needs:
         if op.node == "NotImplemented":
             refuse_gradient(op, inputs, outputs)
         return
-    kind = plan.node_class
-    if kind is None:
-        kind = node_class(op, attrs, inputs)
-        if type(op.node) is str and not op.number_nodes:
-            plan.node_class = kind
-    node = kind()
+    node = object.__new__(op.node_type or node_class(op, attrs, inputs))
     node.attrs, node.plan, node.saved, node.versions = attrs, plan, (), ()
-    node.edges = tuple([history(v) if n else None for v, n in zip(inputs, needs)])
+    if len(inputs) == 1:
+        node.edges = (history(inputs[0]),)
+    else:
+        node.edges = tuple([history(v) if n else None for v, n in zip(inputs, needs)])
     set_types(node, op, inputs, outputs)
     node.sequence = next_sequence()
     node.place = user_place()
@@ -365,11 +330,11 @@ def set_types(node: Any, op: Op, inputs: Any, outputs: Any) -> None:
             ):
                 break
         else:
-            node.uniform, node.types = _new_type(TensorType, (dtype, shape)), None
+            node.uniform, node.types = (dtype, shape), None
             return
     node.uniform = None
     node.types = ([input_type(v) for v in inputs],
-                  [TensorType(t.dtype, t._array.shape) for t in outputs])  # fmt: skip
+                  [_new_type(TensorType, (t.dtype, t._array.shape)) for t in outputs])  # fmt: skip
 
 
 def refuse_gradient(op: Op, inputs: Any, outputs: list[Tensor]) -> None:
@@ -401,4 +366,11 @@ def refresh_view(tensor: Tensor) -> None:
         regenerate_history(tensor)
 
 
-install_bottom(run)
+def run_marking(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """`run` in inference mode: another function, so that nothing takes the short way."""
+    return run(op, inputs, attrs)
+
+
+install_bottom(run, run_marking)
+
+__all__ = ["PLAIN_CLASSES", "cast_array", "history", "record", "run"]

@@ -20,6 +20,7 @@ from typing import Any
 
 from ..ir.bind import state
 from .accumulate import accumulate, add_into, store_retained
+from .eager import run
 from .places import describe_place, user_place
 from .saved import Freed
 from .tape import ANOMALY, AccumulateGrad, Node
@@ -105,77 +106,91 @@ class Run:
         if self.captures or self.targets is not None:
             self.needed = find_needed(roots, self.captures, self.targets or ())
         buffers: dict[Node, list[Any]] = {}
-        for (node, number), grad in zip(roots, grads):
-            put_grad(buffers, node, number, grad)
         ready = Ready()
-        seen = set()
-        for node, _ in roots:
-            if waiting[node] == 0 and node not in seen:
-                seen.add(node)
-                ready.push(node)
+        if len(roots) == 1:
+            node, number = roots[0]
+            buffers[node] = [None] * number + [grads[0]]
+            ready.nodes.append(node)
+        else:
+            for (node, number), grad in zip(roots, grads):
+                put_grad(buffers, node, number, grad)
+            for node in buffers:
+                if waiting[node] == 0:
+                    ready.push(node)
         self.loop(ready, buffers)
 
     def loop(self, ready: Ready, buffers: dict[Node, list[Any]]) -> None:
-        waiting, needed = self.dependencies, self.needed
+        """Runs nodes until none is ready. The body is written out: it runs once per node."""
+        waiting, needed, create_graph = self.dependencies, self.needed, self.create_graph
         plain = needed is None and not ANOMALY
+        unwatched = state.top is run
+        direct = unwatched and not create_graph
         freed = None if self.retain_graph else self.freed
-        create_graph, nodes = self.create_graph, ready.nodes
         watch = getattr(state.top, "pulling", None)  # a recorder notes whose derivative runs
+        sums: dict[Node, Any] = {}  # totals made here, which may be added to in place
+        nodes, place = ready.nodes, self.freed.place
         node: Any = ready.pop() if nodes else None
         while node is not None:
-            slots = buffers.pop(node, None) or [None]
+            slots: Any = buffers.pop(node, None) or [None]
             if watch is not None:
                 watch(node)
             if node.__class__ is AccumulateGrad:
                 if plain and node.extra is None and node.variable._leaf.hooks is None:
-                    accumulate(node.variable, slots, create_graph)
+                    accumulate(node.variable, slots, create_graph, direct, place)
                 else:
                     self.arrive(node, slots)
                 node = ready.pop() if nodes else None
                 continue
-            if plain and node.extra is None:
+            if not plain or node.extra is not None:
+                results = self.step(node, slots)
+            elif unwatched and node.is_op:
+                saved = node.saved
+                if saved.__class__ is Freed:
+                    raise RuntimeError(saved.message())
+                results = (node.plan.uniform(node, slots) if node.types is None
+                           else node.apply(slots))  # fmt: skip
+                if saved and freed is not None:
+                    node.saved = freed
+            else:
                 results = node.apply(slots)
                 if freed is not None:
                     node.release(freed)
-            else:
-                results = self.step(node, slots)
-            slots = None  # type: ignore[assignment]  # a gradient nobody holds may be taken
-            follow = None
-            for edge in node.edges:
-                if edge is None:
-                    continue
-                target = edge[0]
-                count = waiting[target] = waiting[target] - 1
-                if count == 0 and (needed is None or self.will_run(target)):
-                    if follow is None and not nodes:
-                        follow = target  # the usual case: one successor, no need of the heap
-                    else:
-                        if follow is not None:
-                            ready.push(follow)
-                            follow = None
-                        ready.push(target)
+            follow = slots = None
+            leaves = ()
             if results is not None:
-                self.distribute(node.edges, results, buffers)
-            results = None
+                for edge, grad in zip(node.edges, results):
+                    if edge is None:
+                        continue
+                    target, number = edge
+                    count = waiting[target] = waiting[target] - 1
+                    if needed is not None and not self.will_run(target):
+                        continue
+                    if grad is not None:
+                        slots = buffers.get(target)
+                        if slots is None:
+                            buffers[target] = [None] * number + [grad] if number else [grad]
+                        else:
+                            add_into(slots, number, grad, target, sums if direct else None)
+                    if count == 0:
+                        if plain and target.__class__ is AccumulateGrad and target.extra is None:
+                            facts = target.variable._leaf
+                            if facts.hooks is None and facts.post_hooks is None:
+                                leaves += (target,)  # nobody sees the order of these
+                                continue
+                        if follow is None and not nodes:
+                            follow = target  # the usual case: no need of the heap
+                        else:
+                            if follow is not None:
+                                ready.push(follow)
+                                follow = None
+                            ready.push(target)
+            results = slots = grad = None  # a gradient nobody holds may be taken
+            for target in leaves:
+                accumulate(target.variable, buffers.pop(target, None) or [None], create_graph,
+                           direct, place)  # fmt: skip
             node = follow if follow is not None else ready.pop() if nodes else None
         if watch is not None:
             watch(None)
-
-    def distribute(self, edges: Any, results: list[Any], buffers: dict[Node, list[Any]]) -> None:
-        """Hands the node's results to the nodes behind it."""
-        needed = self.needed
-        for position, edge in enumerate(edges):
-            if edge is None:
-                continue
-            grad = results[position]
-            if grad is None or (needed is not None and not self.will_run(edge[0])):
-                continue
-            target, number = edge
-            slots = buffers.get(target)
-            if slots is None:
-                buffers[target] = [grad] if number == 0 else [None] * number + [grad]
-            else:
-                add_into(slots, number, grad)
 
     def step(self, node: Node, slots: list[Any]) -> list[Any] | None:
         """A node with hooks, captures or checks; see Note [Order of hooks]."""
@@ -226,7 +241,7 @@ class Run:
                 if changed is not None:
                     grad = changed[0] if isinstance(changed, tuple) else changed
         if grad is not None:
-            accumulate(leaf, [grad], self.create_graph)
+            accumulate(leaf, [grad], self.create_graph, False, self.freed.place)
         if extra is not None:
             run_posthooks(node, [], [grad])
 
@@ -241,7 +256,7 @@ def put_grad(buffers: dict[Node, list[Any]], node: Node, number: int, grad: Any)
     """Adds a gradient to what waits for an output of `node`."""
     slots = buffers.setdefault(node, [None])
     if grad is not None:
-        add_into(slots, number, grad)
+        add_into(slots, number, grad, node, None)
 
 
 def count_dependencies(roots: list[tuple[Node, int]]) -> dict[Node, int]:
@@ -372,13 +387,14 @@ def annotate(error: Exception, node: Node) -> None:
 # --- starting ------------------------------------------------------------------------------------
 
 
-def start(run: Run, roots: list[Any], grads: list[Any]) -> None:
-    """Executes `run` in the grad mode it asks for."""
-    previous, mode = current.run, state.grad_enabled
-    current.run = run
-    state.grad_enabled = run.create_graph
+def start(task: Run, roots: list[Any], grads: list[Any]) -> None:
+    """Executes `task` in the grad mode it asks for."""
+    previous, mode, cut = current.run, state.grad_enabled, state.cut
+    current.run = task
+    state.grad_enabled = task.create_graph
+    state.cut = None  # gradients have no history, and that is nobody's fault
     try:
-        run.execute(roots, grads)
+        task.execute(roots, grads)
     finally:
         current.run = previous
-        state.grad_enabled = mode
+        state.grad_enabled, state.cut = mode, cut

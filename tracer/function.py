@@ -88,7 +88,7 @@ class BackwardNode(Node, FunctionCtx):
             return None
         if isinstance(entry, PackedSaved):
             return entry.restore((self, number))
-        tensor = entry.twin if isinstance(entry, SavedOutput) else entry
+        tensor = entry.fresh() if isinstance(entry, SavedOutput) else entry
         if tensor._version != version:
             maker = self if number is not None else tensor._node
             which = number if number is not None else tensor._nr
@@ -96,10 +96,9 @@ class BackwardNode(Node, FunctionCtx):
             raise RuntimeError(modified(tensor, what, version, self.place))
         if not isinstance(entry, SavedOutput):
             return tensor
-        twin = tensor._twin()
         if number is not None:
-            twin._node, twin._nr, twin._requires_grad = self, number, True
-        return twin
+            tensor._node, tensor._nr, tensor._requires_grad = self, number, True
+        return tensor
 
     def output_types(self) -> tuple[Any, ...]:
         return tuple(self._types)

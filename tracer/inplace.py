@@ -278,7 +278,7 @@ def repoint_saved(node: Any, result: Tensor, target: Tensor) -> None:
     slots = getattr(node, "plan", None)
     slot = slots.slots.get(~result._nr) if slots is not None else None
     if slot is not None and isinstance(node.saved[slot], SavedOutput):
-        node.saved[slot].repoint(target)
+        node.saved[slot].keep(target)
 
 
 def rebase_view(target: Tensor, node: Any, result: Tensor | None = None) -> None:

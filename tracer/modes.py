@@ -73,8 +73,8 @@ def set_mode(enabled: bool) -> None:
     """Sets grad mode; in inference mode it is only noted: history is recorded in neither case."""
     state.grad_asked = enabled
     state.grad_enabled = enabled and not state.inference
-    if not enabled:
-        state.cut = user_place()  # for errors about missing history
+    if not enabled:  # for errors about missing history
+        state.cut = ("no_grad()", user_place())
 
 
 class set_grad_mode:
@@ -166,12 +166,15 @@ class inference_mode(_ModeContext):
         return self(mode)
 
     def __enter__(self) -> None:
-        self.previous.append(get_mode())
+        self.previous.append((get_mode(), state.top))
         state.inference = self.mode
         set_mode(not self.mode)
+        if state.top is state.bottom or state.top is state.marking:
+            state.top = state.marking if self.mode else state.bottom
 
     def __exit__(self, *error: Any) -> None:
-        restore_mode(self.previous.pop())
+        mode, state.top = self.previous.pop()
+        restore_mode(mode)
 
     def clone(self) -> Any:
         return inference_mode(self.mode)

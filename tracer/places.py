@@ -9,6 +9,7 @@ from typing import Any
 Place = tuple[Any, int]  # a code object and an instruction offset
 
 OUR_FILES: dict[str, bool] = {}
+USERS_FILES: set[str] = set()  # those known to be none of ours
 _PACKAGE_FOLDERS: list[str] = []
 
 
@@ -16,6 +17,7 @@ def add_package_folder(folder: str) -> None:
     """Frames of code in `folder` are ours, not the user's."""
     _PACKAGE_FOLDERS.append(folder.rstrip(os.sep) + os.sep)
     OUR_FILES.clear()
+    USERS_FILES.clear()
 
 
 def is_ours(filename: str) -> bool:
@@ -24,6 +26,8 @@ def is_ours(filename: str) -> bool:
     if known is None:
         known = filename.startswith((*_PACKAGE_FOLDERS, "<wengert", "<frozen"))
         OUR_FILES[filename] = known
+        if not known:
+            USERS_FILES.add(filename)
     return known
 
 

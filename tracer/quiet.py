@@ -6,6 +6,8 @@ behind it is set directly where NumPy has it; user code keeps its own setting.
 
 from __future__ import annotations
 
+import functools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,10 @@ try:
     from numpy._core.umath import _extobj_contextvar, _make_extobj
 
     _IGNORE = _make_extobj(all="ignore")
-    quiet = _extobj_contextvar.set
+    # Silences warnings; hand the token to `restore`.
+    quiet = functools.partial(_extobj_contextvar.set, _IGNORE)
     restore = _extobj_contextvar.reset
-    _token = quiet(_IGNORE)
-    restore(_token)
-
-    def quiet(_set: Any = _extobj_contextvar.set, _ignore: Any = _IGNORE) -> Any:
-        """Silences warnings; hand the token to `restore`."""
-        return _set(_ignore)
+    restore(quiet())
 
 except Exception:  # another NumPy: the public way
 
@@ -32,3 +30,28 @@ except Exception:  # another NumPy: the public way
     def restore(token: Any) -> None:
         """Brings back the setting before `quiet`."""
         np.seterr(**token)
+
+
+def quietly(function: Any, *arguments: Any) -> Any:
+    """Calls with NumPy's warnings off."""
+    token = quiet()
+    try:
+        return function(*arguments)
+    finally:
+        restore(token)
+
+
+def install_filter() -> Any:
+    """Ignores NumPy's warnings raised by calls in this package.
+
+    Note [Calm]
+        Switching warnings off costs half of a small op. While the filter that is put in front here
+        is still the first one, a warning would not show anyway, and calls are made as they are;
+        else they are made quietly. Where NumPy raises instead, the call is repeated quietly.
+    """
+    package = __name__.partition(".")[0]
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=rf"{package}\.")
+    return warnings.filters[0]
+
+
+CALM = install_filter()

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.op import INPUT, OUTPUT, Op, puller
+from ..ir.op import INPUT, OUTPUT, Op, fit, puller, write_puller
+from ..ir.types import FLOAT, TensorType
 from .hooks import active
 from .modes import set_grad_mode
 from .places import describe_place
-from .tensor import Tensor
+from .tensor import PLAIN, Tensor
 
 FREED = "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after calling backward."  # noqa: E501
 INFERENCE_SAVED = "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."  # noqa: E501
@@ -35,18 +36,26 @@ class Freed:
 
 
 class SavedOutput:
-    """An output kept without a reference to its own node."""
+    """An output kept without a reference to its own node: its facts, or a twin if not plain."""
 
-    __slots__ = ("twin", "version")
+    __slots__ = ("array", "dtype", "storage", "twin", "version")
 
     def __init__(self, tensor: Tensor):
-        self.twin = tensor._twin()
-        self.version = self.twin._storage.version
+        self.keep(tensor)
 
-    def repoint(self, tensor: Tensor) -> None:
-        """The output now lives in `tensor`, which was written in place with it."""
-        self.twin = tensor._twin()
-        self.version = self.twin._storage.version
+    def keep(self, tensor: Tensor) -> None:
+        """Also when the output was written in place and lives in `tensor` from now on."""
+        self.twin = None if tensor.__class__ is Tensor else tensor._twin()
+        self.array, self.dtype, self.storage = tensor._array, tensor.dtype, tensor.storage_
+        self.version = self.storage.version
+
+    def fresh(self) -> Tensor:
+        """A new tensor on the output's memory, without history."""
+        if self.twin is not None:
+            return self.twin._twin()
+        tensor = Tensor._wrap(self.array, self.dtype)
+        tensor._storage = self.storage
+        return tensor
 
 
 class PackedSaved:
@@ -99,7 +108,7 @@ def attach_edge(tensor: Tensor, edge: tuple[Any, int]) -> None:
 class Plan:
     """How calls of an op with one set of gradient-needing inputs are saved and differentiated."""
 
-    __slots__ = ("keys", "needs", "node_class", "plain", "pull", "slots")
+    __slots__ = ("keys", "needs", "plain", "pull", "slots", "uniform")
 
     def __init__(self, op: Op, wanted: tuple[bool, ...]):
         needs = tuple(w and op.rule_for(k) is not None for k, w in enumerate(wanted))
@@ -120,8 +129,34 @@ class Plan:
         self.slots = {key: slot for slot, key in enumerate(self.keys)}
         self.plain = not outputs
         self.pull = puller(op, needs)
-        # the class of the node, once made, where it depends on neither attributes nor numbers
-        self.node_class: Any = None
+        self.uniform = uniform_puller(op, needs, self.keys)
+
+
+def uniform_puller(op: Op, needs: tuple[bool, ...], keys: tuple[int, ...]) -> Any:
+    """The puller of nodes whose tensors have one type; a gradient that is passed on has it, too."""
+
+    def fitted(target: str, value: str, position: int) -> list[str]:
+        return [
+            f"{target} = {value}",
+            f"if {target} is not grads[0] and {target} is not None and not (",
+            f"    {target}.dtype is dtype and {target}._array.shape == shape",
+            "):",
+            f"    {target} = fit({target}, TensorType(dtype, shape))",
+        ]
+
+    saved = {key: f"take(frame, {slot})" for slot, key in enumerate(keys)}
+    return write_puller(op, needs, fitted, ["dtype, shape = frame.uniform"], saved, fit=fit,
+                        TensorType=TensorType, take=take)  # fmt: skip
+
+
+def take(node: Any, slot: int) -> Any:
+    """`unpack` of what is mostly saved: a tensor nobody wrote since."""
+    entry = node.saved[slot]
+    if entry.__class__ in PLAIN:
+        storage = entry._storage
+        if storage is None or storage.version == node.versions[slot]:
+            return entry
+    return unpack(node, slot)
 
 
 def plan_of(op: Op, wanted: tuple[bool, ...]) -> Plan:
@@ -170,10 +205,10 @@ def unpack(node: Any, slot: int) -> Any:
         return entry
     kind = entry.__class__
     if kind is SavedOutput:
-        if entry.twin._storage.version != entry.version:
-            raise RuntimeError(changed_message(node, slot, entry.twin, entry.version))
-        twin = entry.twin._twin()
-        if twin.dtype.is_differentiable:
+        twin = entry.fresh()
+        if entry.storage.version != entry.version:
+            raise RuntimeError(changed_message(node, slot, twin, entry.version))
+        if twin.dtype.category >= FLOAT:
             twin._node, twin._nr, twin._requires_grad = node, ~node.plan.keys[slot], True
         return twin
     if kind is PackedSaved:

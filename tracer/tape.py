@@ -58,6 +58,8 @@ class Node:
 
     __slots__ = ("__weakref__", "edges", "extra", "place", "sequence")
 
+    is_op = False  # does it keep `saved`, `plan` and `types`, as nodes of catalogue ops do?
+
     def name(self) -> str:
         """torch's name of the node."""
         return type(self).__name__
@@ -142,6 +144,7 @@ class OpNode(Node, Frame):
     __slots__ = ("attrs", "plan", "saved", "types", "uniform", "versions")
 
     op: Op
+    is_op = True
     number_at: int | None = None  # the operand that is a number in torch's overload of this name
 
     # --- what `pull` asks ---
@@ -154,10 +157,10 @@ class OpNode(Node, Frame):
         return unpack(self, self.plan.slots[~position])
 
     def input_type(self, position: int) -> TensorType:
-        return self.uniform if self.types is None else self.types[0][position]
+        return TensorType(*self.uniform) if self.types is None else self.types[0][position]
 
     def output_type(self, position: int) -> TensorType:
-        return self.uniform if self.types is None else self.types[1][position]
+        return TensorType(*self.uniform) if self.types is None else self.types[1][position]
 
     def input_count(self) -> int:
         return len(self.edges)
@@ -183,7 +186,7 @@ class OpNode(Node, Frame):
             self.saved = freed
 
     def output_types(self) -> tuple[TensorType, ...]:
-        return (self.uniform,) if self.types is None else tuple(self.types[1])
+        return (TensorType(*self.uniform),) if self.types is None else tuple(self.types[1])
 
     # --- what the user may look at ---
 
@@ -214,12 +217,6 @@ class AccumulateGrad(Node):
     __slots__ = ("variable",)
     __module__ = "builtins"  # torch prints <class 'AccumulateGrad'>
 
-    def __init__(self, variable: Any):
-        self.variable = variable
-        self.edges = ()
-        self.sequence = sys.maxsize
-        self.place = self.extra = None
-
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 
@@ -227,7 +224,7 @@ class AccumulateGrad(Node):
         from .accumulate import accumulate
 
         if grads and grads[0] is not None:
-            accumulate(self.variable, [grads[0]], False)
+            accumulate(self.variable, [grads[0]], False, False, user_place())
         return []
 
     def output_types(self) -> tuple[TensorType, ...]:
@@ -277,11 +274,15 @@ NotImplementedNode.__name__ = NotImplementedNode.__qualname__ = "NotImplemented"
 
 def accumulator_of(leaf: Any) -> AccumulateGrad:
     """The leaf's AccumulateGrad: the same object as long as a graph holds it."""
-    facts = leaf._leaf_facts()
+    facts = leaf._leaf
+    if facts is None:
+        facts = leaf._leaf_facts()
     reference = facts.accumulator
     node = reference() if reference is not None else None
     if node is None:
-        node = AccumulateGrad(leaf)
+        node = object.__new__(AccumulateGrad)
+        node.variable, node.edges, node.sequence = leaf, (), sys.maxsize
+        node.place = node.extra = None
         facts.accumulator = weakref.ref(node)
     return node
 
@@ -294,6 +295,8 @@ def node_class(op: Op, attrs: dict[str, Any], inputs: Any = ()) -> type:
 
     Some names depend on the attributes, some on which operands are Python numbers.
     """
+    if op.node_type is not None:
+        return op.node_type
     name = op.node if type(op.node) is str else op.node(attrs)
     number_at = None
     for position, (value, other) in enumerate(zip(inputs, op.number_nodes)):
@@ -304,6 +307,8 @@ def node_class(op: Op, attrs: dict[str, Any], inputs: Any = ()) -> type:
         found = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins", "op": op,
                                        "number_at": number_at})  # fmt: skip
         _NODE_CLASSES[op.name, name] = found
+    if type(op.node) is str and not any(op.number_nodes):
+        op.node_type = found
     return found
 
 

@@ -353,6 +353,9 @@ class Tensor(Value, metaclass=_TensorMeta):
         return from_bfloat16(self._array) if self.dtype is bfloat16 else self._array
 
 
+PLAIN: set[type] = {Tensor}  # classes whose instances are ordinary tensors, see tracer/fast.py
+
+
 def check_grad(tensor: Tensor, new: Any) -> None:
     """What may be assigned to `.grad`."""
     if not isinstance(new, Tensor):
@@ -382,4 +385,4 @@ def note_detach(source: Tensor, result: Tensor) -> None:
         watcher(source, result)
 
 
-__all__ = ["CPU", "LeafFacts", "Size", "Tensor", "device", "require_cpu"]
+__all__ = ["CPU", "PLAIN", "LeafFacts", "Size", "Tensor", "device", "require_cpu"]

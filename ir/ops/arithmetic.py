@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Scalar, define
-from ..types import FLOAT, DType, TensorType, bfloat16, bool_, complex128, float64
+from ..types import COMPLEX, FLOAT, DType, TensorType, bfloat16, bool_, complex128, float64
 from ..value import Value, public
 from .kinds import no_derivative, operands, pointwise, refuse, require_value
 
@@ -15,7 +15,7 @@ from .kinds import no_derivative, operands, pointwise, refuse, require_value
 def conj(value: Any) -> Any:
     """The conjugate of a Value or number; the value itself where it is real."""
     if isinstance(value, Value):
-        return value.conj() if value.dtype.is_complex else value
+        return value.conj() if value.dtype.category == COMPLEX else value
     return value.conjugate() if isinstance(value, complex) else value
 
 
@@ -55,19 +55,19 @@ def refuse_bools(*operands: Any) -> None:
 
 
 add = pointwise(
-    "add", "self other -> result",
+    "add", "self other -> result", ufunc=np.add,
     numpy=_scaled(np.add), publish=False,
     scalar=lambda s, a, b, alpha=1: s.add(a, b if alpha == 1 else s.mul(b, s.const(alpha))),
     vjp=dict(self=lambda grad: grad, other=lambda grad, alpha: times(grad, alpha)),
 )  # fmt: skip
 sub = pointwise(
-    "sub", "self other -> result",
+    "sub", "self other -> result", ufunc=np.subtract,
     numpy=_scaled(np.subtract), publish=False,
     scalar=lambda s, a, b, alpha=1: s.sub(a, b if alpha == 1 else s.mul(b, s.const(alpha))),
     vjp=dict(self=lambda grad: grad, other=lambda grad, alpha: -times(grad, alpha)),
 )  # fmt: skip
 rsub = pointwise(
-    "rsub", "self other -> result", number_nodes=(None, "RsubBackward1"),
+    "rsub", "self other -> result", ufunc=lambda a, b: np.subtract(b, a), number_nodes=(None, "RsubBackward1"),
     numpy=_scaled(lambda a, b: np.subtract(b, a)), publish=False,
     lower=Decompose(lambda self, other, alpha=1: other - (self if alpha == 1 else self * alpha)),
     vjp=dict(self=lambda grad, alpha: -times(grad, alpha), other=lambda grad: grad),
@@ -85,7 +85,7 @@ div_op = pointwise(
              other=lambda grad, self, other: -grad * conj((self / other) / other)),
 )  # fmt: skip
 neg = pointwise(
-    "neg", "self -> result", names=("negative",), numpy=lambda x: _no_bool("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.", x, np.negative),  # noqa: E501
+    "neg", "self -> result", names=("negative",), ufunc=np.negative, numpy=lambda x: _no_bool("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.", x, np.negative),  # noqa: E501
     scalar=lambda s, x: s.neg(x), vjp=dict(self=lambda grad: -grad),
 )  # fmt: skip
 
@@ -173,6 +173,9 @@ def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return add(input, other) if alpha == 1 else add(input, other, alpha=alpha)
 
 
+add_.op = add
+
+
 @public("sub", "subtract", inplace=True)
 def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """sub(input, other, *, alpha=1): input - alpha * other."""
@@ -180,6 +183,9 @@ def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     input, other = operands("sub", input, other, alone=True)
     refuse_bools(input, other)
     return sub(input, other) if alpha == 1 else sub(input, other, alpha=alpha)
+
+
+sub_.op = sub
 
 
 @public("rsub", method=False)

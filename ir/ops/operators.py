@@ -90,6 +90,15 @@ for _name, _function in _OTHERS.items():
     setattr(Value, f"__{_name}__", _named(_function, f"__{_name}__"))
 
 
+# Operators that are one op on tensors and numbers.
+OPERATORS: dict[str, Any] = {
+    "__add__": arithmetic.add, "__radd__": arithmetic.add, "__sub__": arithmetic.sub,
+    "__mul__": arithmetic.mul, "__rmul__": arithmetic.mul, "__truediv__": arithmetic.div_op,
+    "__rsub__": arithmetic.rsub, "__neg__": arithmetic.neg, "__lt__": compare.lt, "__le__": compare.le, "__gt__": compare.gt,
+    "__ge__": compare.ge, "__eq__": compare.eq, "__ne__": compare.ne,
+}  # fmt: skip
+
+
 def _inplace_operator(method: str) -> Any:
     def operator(self: Any, other: Any) -> Any:
         return getattr(self, method)(other)

@@ -1,0 +1,120 @@
+"""What one eager op costs beside its arithmetic: tensors of four elements, forward and backward.
+
+    python benchmarks/eager_overhead.py                      this library alone
+    python benchmarks/eager_overhead.py --peer PYTHON        beside torch, run by another Python
+
+Each case runs in turn in either process, many times, and the least time counts: both see the same
+machine. Times are CPU time of the calling thread, in nanoseconds per op.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+
+def cases(torch):
+    """name: (function, how many ops it runs)."""
+    a, b = (torch.ones(4, requires_grad=True) for _ in range(2))
+    c, d = torch.ones(4), torch.ones(4)
+    seed = torch.ones(4)
+
+    def chain(step, count=100):
+        x = a
+        for _ in range(count):
+            x = step(x)
+        return x
+
+    def fresh():
+        a.grad = b.grad = None
+        (a + b).backward(seed)
+
+    return {
+        "a + b, no grad": (lambda: c + d, 1),
+        "a + b": (lambda: a + b, 1),
+        "a * 2.0": (lambda: a * 2.0, 1),
+        "tanh": (lambda: a.tanh(), 1),
+        "sum": (lambda: a.sum(), 1),
+        "view": (lambda: a.view(2, 2), 1),
+        "a[0]": (lambda: a[0], 1),
+        "add_, no grad": (lambda: c.add_(d), 1),
+        "add_ with alpha": (lambda: c.add_(d, alpha=-0.1), 1),
+        "zero_": (lambda: c.zero_(), 1),
+        "(a + b).backward()": (lambda: (a + b).backward(seed), 1),
+        "(a + b).backward(), grad None": (fresh, 1),
+        "chain of +, forward": (lambda: chain(lambda x: x + b), 100),
+        "chain of +, forward and backward": (lambda: chain(lambda x: x + b).backward(seed), 100),
+        "chain of *, forward and backward": (lambda: chain(lambda x: x * b).backward(seed), 100),
+        "chain of tanh, forward and backward": (
+            lambda: chain(lambda x: x.tanh()).backward(seed), 100),
+    }  # fmt: skip
+
+
+def measure(function, ops, budget=0.01):
+    """Nanoseconds per op, over about `budget` seconds."""
+    function()
+    clock = time.thread_time
+    start = clock()
+    function()
+    count = max(1, int(budget / max(clock() - start, 1e-7)))
+    start = clock()
+    for _ in range(count):
+        function()
+    return (clock() - start) / count / ops * 1e9
+
+
+def serve(module):
+    """Answers names of cases with times, a line each."""
+    torch = __import__(module)
+    if hasattr(torch, "set_num_threads"):
+        torch.set_num_threads(1)
+    table = cases(torch)
+    print(json.dumps(list(table)), flush=True)
+    for line in sys.stdin:
+        print(measure(*table[line.strip()]), flush=True)
+
+
+class Worker:
+    """A process that measures cases when asked."""
+
+    def __init__(self, python, module):
+        self.process = subprocess.Popen([python, __file__, "--serve", module], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+        self.names = json.loads(self.process.stdout.readline())
+
+    def ask(self, name):
+        self.process.stdin.write(name + "\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--peer", metavar="PYTHON", help="a Python that has torch")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--serve", metavar="MODULE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.serve)
+        return
+    workers = [Worker(sys.executable, "wengert")]
+    if options.peer:
+        workers.append(Worker(options.peer, "torch"))
+    heads = ["wengert", "torch", "ratio"] if options.peer else ["wengert"]
+    print(f"{'ns per op':40s}" + "".join(f"{head:>10s}" for head in heads))
+    for name in workers[0].names:
+        rounds = [[worker.ask(name) for worker in workers] for _ in range(options.rounds)]
+        best = [min(column) for column in zip(*rounds)]
+        text = "".join(f"{value:10.0f}" for value in best)
+        print(f"{name:40s}{text}" + (f"{best[0] / best[1]:10.2f}" if options.peer else ""))
+    for worker in workers:
+        worker.close()
+
+
+if __name__ == "__main__":
+    main()
