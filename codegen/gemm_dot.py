@@ -97,8 +97,10 @@ class DotTile:
                              f"i64 {at}")  # fmt: skip
                 load = f"load {t.vector}, ptr {where}, align {size}"
                 if valid < t.lanes:
-                    load = (f"call {t.vector} @llvm.masked.load.{t.suffix}.p0(ptr align {size} "
-                            f"{where}, <{t.lanes} x i1> <{mask}>, {t.vector} zeroinitializer)")
+                    load = (
+                        f"call {t.vector} @llvm.masked.load.{t.suffix}.p0(ptr align {size} "
+                        f"{where}, <{t.lanes} x i1> <{mask}>, {t.vector} zeroinitializer)"
+                    )
                 lines.append(f"%{x}v.{tag}.{i} = {load}")
         return lines
 

@@ -142,9 +142,7 @@ def split_exponent(m: Emitter, x: Value) -> tuple[Value, Value]:
     small = x < CONSTANTS[element].tiny
     x = m.select(small, x * 2.0 ** (bits + 1), x)
     root, one = (
-        (0x3F3504F3, 0x3F800000)
-        if element == "float"
-        else (0x3FE6A09E667F3BCD, 0x3FF0000000000000)
+        (0x3F3504F3, 0x3F800000) if element == "float" else (0x3FE6A09E667F3BCD, 0x3FF0000000000000)
     )
     shifted = m.bits(x) + (one - root)
     y = m.unbits((shifted & ((1 << bits) - 1)) + root)

@@ -179,5 +179,3 @@ def atanh(m: Emitter, x: Value) -> Value:
     result = m.select(m.compare("eq", a, 1.0), infinity(m, x), result)
     result = m.select(a > 1.0, not_a_number(m, x), result)
     return m.intrinsic("copysign", result, x)
-
-

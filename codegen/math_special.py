@@ -70,8 +70,6 @@ def erfc(m: Emitter, x: Value) -> Value:
     return m.select(a < 0.5, near, m.select(x < 0.0, 2.0 - tail, tail))
 
 
-
-
 def _ratio(m: Emitter, x: Value, over: Sequence[float], under: Sequence[float]) -> Value:
     return polynomial(m, x, over) / polynomial(m, x, under)
 

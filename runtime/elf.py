@@ -86,19 +86,25 @@ def read(data: bytes) -> Object:
         raise LinkError("not an x86-64 ELF object")
     (table,) = struct.unpack_from("<Q", data, 0x28)
     _, count, names_at = struct.unpack_from("<HHH", data, 0x3A)
-    headers = [SECTION_HEADER.unpack_from(data, table + i * SECTION_HEADER.size)
-               for i in range(count)]
+    headers = [
+        SECTION_HEADER.unpack_from(data, table + i * SECTION_HEADER.size) for i in range(count)
+    ]
     name = _names(data, headers[names_at])
-    sections = {i: section for i, header in enumerate(headers)
-                if (section := _section(data, header, name(header[0]))) is not None}
+    sections = {
+        i: section
+        for i, header in enumerate(headers)
+        if (section := _section(data, header, name(header[0]))) is not None
+    }
     symbols: list[Symbol] = []
     for header in headers:
         if header[1] == SYMTAB:
             symbols = _symbols(data, header, _names(data, headers[header[6]]), sections)
     relocations = [
         Relocation(sections[header[7]], offset, info & 0xFFFFFFFF, symbols[info >> 32], addend)
-        for header in headers if header[1] == RELA and header[7] in sections
-        for offset, info, addend in RELOCATION.iter_unpack(data[header[4]:header[4] + header[5]])]
+        for header in headers
+        if header[1] == RELA and header[7] in sections
+        for offset, info, addend in RELOCATION.iter_unpack(data[header[4] : header[4] + header[5]])
+    ]
     return Object(list(sections.values()), symbols, relocations)
 
 
@@ -106,27 +112,33 @@ def _section(data: bytes, header: tuple[int, ...], name: str) -> Section | None:
     _, kind, flags, _, start, size, _, _, alignment, _ = header
     if not flags & ALLOC or size == 0:
         return None
-    if (flags & TLS or kind in (INIT_ARRAY, FINI_ARRAY, PREINIT_ARRAY)
-            or name.startswith((".ctors", ".dtors"))):
+    if (
+        flags & TLS
+        or kind in (INIT_ARRAY, FINI_ARRAY, PREINIT_ARRAY)
+        or name.startswith((".ctors", ".dtors"))
+    ):
         raise LinkError(f"section {name}: thread-local data and constructors are not supported")
     if kind not in (PROGBITS, NOBITS) or name == ".eh_frame":
         return None
-    content = bytearray(data[start:start + size]) if kind == PROGBITS else None
+    content = bytearray(data[start : start + size]) if kind == PROGBITS else None
     return Section(name, content, size, max(1, alignment), flags)
 
 
-def _symbols(data: bytes, header: tuple[int, ...], name: Callable[[int], str],
-             sections: dict[int, Section]) -> list[Symbol]:
+def _symbols(
+    data: bytes, header: tuple[int, ...], name: Callable[[int], str], sections: dict[int, Section]
+) -> list[Symbol]:
     found = []
     for at, info, other, index, value, size in SYMBOL.iter_unpack(
-            data[header[4]:header[4] + header[5]]):
+        data[header[4] : header[4] + header[5]]
+    ):
         if index == COMMON or (index == ABSOLUTE and info >> 4 != LOCAL):
             raise LinkError(f"{name(at)}: common and absolute symbols are not supported")
-        found.append(Symbol(name(at), sections.get(index), value, size, info >> 4, info & 15,
-                            other & 3))
+        found.append(
+            Symbol(name(at), sections.get(index), value, size, info >> 4, info & 15, other & 3)
+        )
     return found
 
 
 def _names(data: bytes, header: tuple[int, ...]) -> Callable[[int], str]:
     start = header[4]
-    return lambda at: data[start + at:data.index(b"\0", start + at)].decode()
+    return lambda at: data[start + at : data.index(b"\0", start + at)].decode()

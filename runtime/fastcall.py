@@ -66,8 +66,10 @@ class Array:
         if self.strides is None:
             return 0, self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
         steps = [(n - 1) * step for n, step in zip(self.shape, self.strides)]
-        return (sum(step for step in steps if step < 0),
-                sum(step for step in steps if step > 0) + self.dtype.itemsize)
+        return (
+            sum(step for step in steps if step < 0),
+            sum(step for step in steps if step > 0) + self.dtype.itemsize,
+        )
 
 
 @dataclass(frozen=True)
@@ -97,17 +99,35 @@ class Call:
         """Arguments that must not share memory: what is written, and anything else."""
         if not self.disjoint:
             return []
-        arrays = [(i, a) for i, a in enumerate(self.arguments)
-                  if isinstance(a, Array) and a.extent != (0, 0)]
-        return [(i, j) for i, a in arrays if a.writeable
-                for j, b in arrays if j != i and not (b.writeable and j < i)]
+        arrays = [
+            (i, a)
+            for i, a in enumerate(self.arguments)
+            if isinstance(a, Array) and a.extent != (0, 0)
+        ]
+        return [
+            (i, j)
+            for i, a in arrays
+            if a.writeable
+            for j, b in arrays
+            if j != i and not (b.writeable and j < i)
+        ]
 
 
-def make(entry: int, arguments: Sequence[Array | Float], results: Sequence[Array] = (), *,
-         name: str = "kernel", release_gil: bool = False, status: bool = False,
-         tuple_result: bool | None = None, disjoint: bool = True, arena: Arena | None = None,
-         arena_size: int = 0, slow: Callable[..., Any] | None = None,
-         keep: Sequence[object] = ()) -> Callable[..., Any]:
+def make(
+    entry: int,
+    arguments: Sequence[Array | Float],
+    results: Sequence[Array] = (),
+    *,
+    name: str = "kernel",
+    release_gil: bool = False,
+    status: bool = False,
+    tuple_result: bool | None = None,
+    disjoint: bool = True,
+    arena: Arena | None = None,
+    arena_size: int = 0,
+    slow: Callable[..., Any] | None = None,
+    keep: Sequence[object] = (),
+) -> Callable[..., Any]:
     """A callable for the native function at address `entry`.
 
     `release_gil`: worth 30 ns if the entry runs much longer. `tuple_result`: default, when there
@@ -125,9 +145,19 @@ def make(entry: int, arguments: Sequence[Array | Float], results: Sequence[Array
     if arena_size and arena is None:
         arena = Arena()
     call = Call(
-        entry, tuple(arguments), tuple(results), name, release_gil, status,
-        len(results) > 1 if tuple_result is None else tuple_result, disjoint,
-        arena if arena_size else None, arena_size, slow, tuple(keep))
+        entry,
+        tuple(arguments),
+        tuple(results),
+        name,
+        release_gil,
+        status,
+        len(results) > 1 if tuple_result is None else tuple_result,
+        disjoint,
+        arena if arena_size else None,
+        arena_size,
+        slow,
+        tuple(keep),
+    )
     return _stand_in(call) if reason_for_fallback() else _native(call)
 
 
@@ -142,8 +172,12 @@ def reason_for_fallback() -> str:
 
 
 class _MethodDef(ctypes.Structure):
-    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p),
-                ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
 
 
 class _Table(np.ndarray):
@@ -157,23 +191,34 @@ def _library() -> jit.Library:
     here = Path(__file__).parent
     text = (here / "objects.ll").read_text() + (here / "fastcall.ll").read_text()
     text = string.Template(text).substitute(
-        TYPE=layout.TYPE, DATA=layout.DATA, ND=layout.ND, DIMS=layout.DIMS,
-        STRIDES=layout.STRIDES, DESCR=layout.DESCR, FLAGS=layout.FLAGS, FLOAT=layout.FLOAT,
-        RELEASE_GIL=RELEASE_GIL, STATUS=STATUS, TUPLE=TUPLE, HOLD=HOLD)
-    return object_cache.build(text, ["wengert_call"],
-                              {**layout.imports(), **arena_code().addresses}, options=jit.LIGHT)
+        TYPE=layout.TYPE,
+        DATA=layout.DATA,
+        ND=layout.ND,
+        DIMS=layout.DIMS,
+        STRIDES=layout.STRIDES,
+        DESCR=layout.DESCR,
+        FLAGS=layout.FLAGS,
+        FLOAT=layout.FLOAT,
+        RELEASE_GIL=RELEASE_GIL,
+        STATUS=STATUS,
+        TUPLE=TUPLE,
+        HOLD=HOLD,
+    )
+    return object_cache.build(
+        text, ["wengert_call"], {**layout.imports(), **arena_code().addresses}, options=jit.LIGHT
+    )
 
 
 @cache
 def _new_function() -> Callable[..., Any]:
     return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-        layout.python_function("PyCFunction_NewEx"))
+        layout.python_function("PyCFunction_NewEx")
+    )
 
 
 def _native(call: Call) -> Callable[..., Any]:
     table = _table_of(call)
-    method = _MethodDef(call.name.encode(), _library().address("wengert_call"),
-                        METH_FASTCALL, None)
+    method = _MethodDef(call.name.encode(), _library().address("wengert_call"), METH_FASTCALL, None)
     table.keep += [method, _library(), call]
     return _new_function()(ctypes.addressof(method), table, None)
 
@@ -186,16 +231,27 @@ def _table_of(call: Call) -> _Table:
         keep.append(array)
         return array.ctypes.data
 
-    flags = (RELEASE_GIL * call.release_gil | STATUS * call.status | TUPLE * call.tuple_result
-             | HOLD * any(getattr(a, "holder", None) is not None for a in call.arguments))
+    flags = (
+        RELEASE_GIL * call.release_gil
+        | STATUS * call.status
+        | TUPLE * call.tuple_result
+        | HOLD * any(getattr(a, "holder", None) is not None for a in call.arguments)
+    )
     pairs = call.pairs
     head = [
-        len(call.arguments), len(call.results), call.entry, flags,
-        call.arena.address if call.arena else 0, call.arena_size,
-        id(call.slow) if call.slow else 0, len(pairs), words([i for pair in pairs for i in pair]),
+        len(call.arguments),
+        len(call.results),
+        call.entry,
+        flags,
+        call.arena.address if call.arena else 0,
+        call.arena_size,
+        id(call.slow) if call.slow else 0,
+        len(pairs),
+        words([i for pair in pairs for i in pair]),
     ]
-    records = [word for expected in (*call.arguments, *call.results)
-               for word in _record(expected, words)]
+    records = [
+        word for expected in (*call.arguments, *call.results) for word in _record(expected, words)
+    ]
     table = np.array(head + records, np.int64).view(_Table)
     table.keep = keep
     return table
@@ -210,9 +266,14 @@ def _record(expected: Array | Float, words: Callable[[Sequence[int]], int]) -> l
     flags |= layout.WRITEABLE * expected.writeable
     cls = expected.holder
     return [
-        id(cls or np.ndarray), layout.slot_offset(cls, expected.slot) if cls else 0, 0,
-        id(expected.dtype), flags | len(expected.shape) << 32, words(expected.shape),
-        0 if expected.strides is None else words(expected.strides), expected.alignment - 1,
+        id(cls or np.ndarray),
+        layout.slot_offset(cls, expected.slot) if cls else 0,
+        0,
+        id(expected.dtype),
+        flags | len(expected.shape) << 32,
+        words(expected.shape),
+        0 if expected.strides is None else words(expected.strides),
+        expected.alignment - 1,
         *expected.extent,
     ]
 
@@ -233,8 +294,22 @@ def _self_test() -> str:
     try:
         library = object_cache.build(text, ["copy"], options=jit.LIGHT)
         double = Array(np.dtype(np.float64), (1,))
-        copy = _native(Call(library.address("copy"), (double,), (double,), "copy", True, False,
-                            False, True, None, 0, None, (library,)))
+        copy = _native(
+            Call(
+                library.address("copy"),
+                (double,),
+                (double,),
+                "copy",
+                True,
+                False,
+                False,
+                True,
+                None,
+                0,
+                None,
+                (library,),
+            )
+        )
         made = copy(np.array([2.5]))
         declined = [copy(), copy(2.5), copy(np.array(2.5)), copy(np.zeros(1, np.float32))]
         if made[0] == 2.5 and declined == [NotImplemented] * 4:
@@ -257,9 +332,14 @@ def _stand_in(call: Call) -> Callable[..., Any]:
         # `values` holds floats' boxes and holders' arrays until the entry is done with them.
         values = _unpacked(call, args)
         addresses = [_address(value) for value in values or ()]
-        if values is None or not _fit(call, addresses) or any(
+        if (
+            values is None
+            or not _fit(call, addresses)
+            or any(
                 addresses[i] + i0 < addresses[j] + j1 and addresses[j] + j0 < addresses[i] + i1
-                for i, j, i0, i1, j0, j1 in overlaps):
+                for i, j, i0, i1, j0, j1 in overlaps
+            )
+        ):
             return call.slow(*args) if call.slow else NotImplemented
         made = [np.empty(result.shape, result.dtype) for result in call.results]
         addresses += map(_address, made)
@@ -299,15 +379,20 @@ def _unpacked(call: Call, args: tuple[object, ...]) -> list[Any] | None:
 
 def _is(expected: Array, value: np.ndarray) -> bool:
     flags = value.flags
-    return (value.dtype is expected.dtype and value.shape == expected.shape and flags.aligned
-            and (flags.writeable or not expected.writeable)
-            and (flags.c_contiguous if expected.strides is None
-                 else value.strides == expected.strides))
+    return (
+        value.dtype is expected.dtype
+        and value.shape == expected.shape
+        and flags.aligned
+        and (flags.writeable or not expected.writeable)
+        and (flags.c_contiguous if expected.strides is None else value.strides == expected.strides)
+    )
 
 
 def _fit(call: Call, addresses: list[int]) -> bool:
-    return all(isinstance(expected, Float) or address % expected.alignment == 0
-               for expected, address in zip(call.arguments, addresses))
+    return all(
+        isinstance(expected, Float) or address % expected.alignment == 0
+        for expected, address in zip(call.arguments, addresses)
+    )
 
 
 def _address(value: Any) -> int:

@@ -92,8 +92,12 @@ def _new_target_machine(codegen_level: int) -> Any:
     here = host()
     target = _llvm().Target.from_triple(here.triple)
     return target.create_target_machine(
-        cpu=here.cpu, features=here.features, opt=codegen_level,
-        reloc="pic", codemodel="small", jit=True,
+        cpu=here.cpu,
+        features=here.features,
+        opt=codegen_level,
+        reloc="pic",
+        codemodel="small",
+        jit=True,
     )
 
 
@@ -118,7 +122,8 @@ def _an_engine() -> Any:
         if _engine_room == 0:
             # A target machine of its own: the JIT may keep it, so it must not be one that emits.
             _engine = _llvm().create_lljit_compiler(
-                _new_target_machine(2), use_jit_link=True, suppress_errors=True)
+                _new_target_machine(2), use_jit_link=True, suppress_errors=True
+            )
             _engine_room = LIBRARIES_PER_ENGINE
         _engine_room -= 1
         return _engine
@@ -215,8 +220,10 @@ class Library:
         if self._tracker is None:
             raise JitError(f"address of {name!r} asked of a closed library")
         if name not in self._addresses:
-            raise JitError(f"{name!r} was not asked for at load; these were: "
-                           f"{', '.join(sorted(self._addresses))}")
+            raise JitError(
+                f"{name!r} was not asked for at load; these were: "
+                f"{', '.join(sorted(self._addresses))}"
+            )
         return self._addresses[name]
 
     def close(self) -> None:
@@ -234,8 +241,9 @@ class Library:
             self.close()
 
 
-def load(object_code: bytes, symbols: Iterable[str],
-         imports: Mapping[str, int] | None = None) -> Library:
+def load(
+    object_code: bytes, symbols: Iterable[str], imports: Mapping[str, int] | None = None
+) -> Library:
     """Loads object code; `imports` gives addresses, the process (libc, libm) gives the rest."""
     symbols = tuple(dict.fromkeys(symbols))
     builder = _llvm().JITLibraryBuilder().add_object_img(object_code).add_current_process()
@@ -260,8 +268,9 @@ def _explain(message: str, text: str, around: int = 3) -> str:
         shown.update(range(max(0, number - around), min(len(lines), number + around + 1)))
     # Capped, because one broken value may be named by hundreds of lines.
     excerpt = "\n".join(f"{i + 1:6d} | {lines[i]}" for i in sorted(shown)[:60])
-    return "\n".join(filter(None, [
-        f"internal error: LLVM refused generated text: {message.strip()}", excerpt]))
+    return "\n".join(
+        filter(None, [f"internal error: LLVM refused generated text: {message.strip()}", excerpt])
+    )
 
 
 def _lines_at_fault(message: str, lines: list[str]) -> list[int]:
@@ -274,8 +283,11 @@ def _lines_at_fault(message: str, lines: list[str]) -> list[int]:
         result = re.match(r"\s*(%[\w.]+|%\"[^\"]+\") = ", line)
         if result:
             names.add(result[1])
-    found = [i for i, line in enumerate(lines)
-             if any(line.strip().startswith(f"{name} =") for name in names)]
+    found = [
+        i
+        for i, line in enumerate(lines)
+        if any(line.strip().startswith(f"{name} =") for name in names)
+    ]
     if found:
         return found
     spelled = {line.strip() for line in message.splitlines()[1:]}

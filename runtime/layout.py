@@ -26,8 +26,15 @@ C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 NEW_FROM_DESCR = 94  # index in NumPy's table of functions
 
 PYTHON_FUNCTIONS = (
-    "Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_NoMemory",
-    "PyTuple_New", "PyTuple_SetItem", "PyLong_FromLongLong", "PyObject_CallObject",
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyErr_NoMemory",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyLong_FromLongLong",
+    "PyObject_CallObject",
 )
 
 
@@ -41,7 +48,8 @@ def new_from_descr() -> int:
     """The address of NumPy's `PyArray_NewFromDescr`."""
     core: Any = importlib.import_module("numpy._core._multiarray_umath")
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        python_function("PyCapsule_GetPointer"))(core._ARRAY_API, None)
+        python_function("PyCapsule_GetPointer")
+    )(core._ARRAY_API, None)
     table = (ctypes.c_void_p * (NEW_FROM_DESCR + 1)).from_address(pointer)
     return table[NEW_FROM_DESCR] or 0
 
@@ -76,9 +84,16 @@ def _array_trouble() -> str:
     read_only = np.arange(3)
     read_only.flags.writeable = False
     unaligned = np.zeros(9, np.uint8)[1:].view(np.float64)
-    for array in (np.zeros((), np.float32), np.arange(6.0).reshape(2, 3), np.zeros((3, 0, 2)),
-                  np.arange(24, dtype=np.int16).reshape(2, 3, 4).transpose(2, 0, 1)[::2],
-                  np.zeros(5, bool), read_only, unaligned, np.zeros(4, ">f4")):
+    for array in (
+        np.zeros((), np.float32),
+        np.arange(6.0).reshape(2, 3),
+        np.zeros((3, 0, 2)),
+        np.arange(24, dtype=np.int16).reshape(2, 3, 4).transpose(2, 0, 1)[::2],
+        np.zeros(5, bool),
+        read_only,
+        unaligned,
+        np.zeros(4, ">f4"),
+    ):
         for field, (found, expected) in _fields(array).items():
             if found != expected:
                 return f"ndarray.{field}: {found} where Python says {expected}"
@@ -113,8 +128,16 @@ def _float_trouble() -> str:
 
 def _new_trouble() -> str:
     make = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.c_int, ctypes.c_void_p,
-        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(new_from_descr())
+        ctypes.py_object,
+        ctypes.py_object,
+        ctypes.py_object,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_void_p,
+    )(new_from_descr())
     dtype = np.dtype(np.float32)
     ctypes.PYFUNCTYPE(None, ctypes.py_object)(python_function("Py_IncRef"))(dtype)  # it steals one
     dims = (ctypes.c_int64 * 2)(3, 5)

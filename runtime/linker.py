@@ -29,13 +29,30 @@ R_GLOB_DAT, R_RELATIVE = 6, 8
 RELATIVE_KINDS = (R_PC32, R_PLT32, R_PC64)
 GOT_KINDS = (R_GOTPCREL, R_GOTPCRELX, R_REX_GOTPCRELX)
 
-(DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT, DT_STRSZ,
- DT_SYMENT, DT_SONAME, DT_FLAGS) = 0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 14, 30
+(
+    DT_NULL,
+    DT_NEEDED,
+    DT_HASH,
+    DT_STRTAB,
+    DT_SYMTAB,
+    DT_RELA,
+    DT_RELASZ,
+    DT_RELAENT,
+    DT_STRSZ,
+    DT_SYMENT,
+    DT_SONAME,
+    DT_FLAGS,
+) = 0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 14, 30
 DF_BIND_NOW = 8
 
 
-def link(objects: Iterable[bytes], *, exports: Sequence[str] | None = None, soname: str = "",
-         needed: Sequence[str] = ("libc.so.6", "libm.so.6")) -> bytes:
+def link(
+    objects: Iterable[bytes],
+    *,
+    exports: Sequence[str] | None = None,
+    soname: str = "",
+    needed: Sequence[str] = ("libc.so.6", "libm.so.6"),
+) -> bytes:
     """The bytes of a shared library made of `objects`.
 
     `exports` limits what others can see (default: every visible global symbol); `needed` are the
@@ -63,8 +80,13 @@ class _Strings:
 class _Link:
     """One run: resolve names, place sections, apply relocations, write tables."""
 
-    def __init__(self, objects: list[elf.Object], exports: Sequence[str] | None, soname: str,
-                 needed: Sequence[str]) -> None:
+    def __init__(
+        self,
+        objects: list[elf.Object],
+        exports: Sequence[str] | None,
+        soname: str,
+        needed: Sequence[str],
+    ) -> None:
         self.inside = [section for item in objects for section in item.sections]
         self.relocations = [r for item in objects for r in item.relocations]
         self.definitions = _definitions(objects)
@@ -88,7 +110,8 @@ class _Link:
             if not symbol.name:
                 raise LinkError("a relocation refers to a section that is not loaded")
             symbol = self.definitions.get(symbol.name) or self.externals.setdefault(
-                symbol.name, Symbol(symbol.name, None, binding=symbol.binding))
+                symbol.name, Symbol(symbol.name, None, binding=symbol.binding)
+            )
             relocation.symbol = symbol
         outside = symbol.section is None
         if kind in GOT_KINDS or (kind in RELATIVE_KINDS and outside):
@@ -96,15 +119,21 @@ class _Link:
         if kind in RELATIVE_KINDS and outside:
             self.stubs.setdefault(symbol, len(self.stubs))
         elif kind == R_64 and not relocation.section.flags & elf.WRITE:
-            raise LinkError(f"{relocation.section.name} holds the address of {symbol.name!r}, "
-                            "but is read only")
+            raise LinkError(
+                f"{relocation.section.name} holds the address of {symbol.name!r}, but is read only"
+            )
         elif kind not in (*GOT_KINDS, *RELATIVE_KINDS, R_64):
-            raise LinkError(f"relocation of kind {kind} for {symbol.name!r}: "
-                            "compile with the small code model and pic")
+            raise LinkError(
+                f"relocation of kind {kind} for {symbol.name!r}: "
+                "compile with the small code model and pic"
+            )
 
     def _exported(self, exports: Sequence[str] | None) -> list[Symbol]:
-        visible = {name: symbol for name, symbol in self.definitions.items()
-                   if symbol.visibility == elf.DEFAULT_VISIBILITY}
+        visible = {
+            name: symbol
+            for name, symbol in self.definitions.items()
+            if symbol.visibility == elf.DEFAULT_VISIBILITY
+        }
         missing = sorted(set(exports or ()) - set(visible))
         if missing:
             raise LinkError(f"no object defines {', '.join(missing)}")
@@ -127,15 +156,18 @@ class _Link:
         self.dynstr = table(".dynstr", len(self.strings.data), 1, 0)
         self.rela = table(".rela.dyn", 24 * (len(self.slots) + absolute), 8, 0)
         self.plt = table(".plt", 16 * len(self.stubs), 16, elf.EXECUTE)
-        self.dynamic = table(".dynamic", 16 * (len(self.needed) + 10 + bool(self.soname)), 8,
-                             elf.WRITE)
+        self.dynamic = table(
+            ".dynamic", 16 * (len(self.needed) + 10 + bool(self.soname)), 8, elf.WRITE
+        )
         self.got = table(".got", 8 * len(self.slots), 8, elf.WRITE)
 
     def _place(self) -> None:
         """Gives every section its address: by segment, zeros last."""
         fixed = [self.hash, self.dynsym, self.dynstr, self.rela, self.plt, self.dynamic, self.got]
-        self.sections = sorted([*fixed, *self.inside], key=lambda s: (
-            bool(s.flags & elf.WRITE), bool(s.flags & elf.EXECUTE), s.data is None))
+        self.sections = sorted(
+            [*fixed, *self.inside],
+            key=lambda s: (bool(s.flags & elf.WRITE), bool(s.flags & elf.EXECUTE), s.data is None),
+        )
         position, segment = HEADERS, 0
         self.segments: dict[int, list[Section]] = {}
         for section in self.sections:
@@ -156,7 +188,7 @@ class _Link:
         file = bytearray(self.end)
         for section in self.sections:
             if section.data is not None:
-                file[section.address:section.address + section.size] = section.data
+                file[section.address : section.address + section.size] = section.data
         headers, tables = self._section_headers()
         start = _up(len(file) + len(tables), 8)
         file += tables.ljust(start - len(file), b"\0")
@@ -182,8 +214,11 @@ class _Link:
         if section.data is None:
             raise LinkError(f"a relocation in {section.name}, which has no bytes")
         if relocation.kind == R_64:
-            entry = ((R_RELATIVE, symbol.address + relocation.addend) if symbol.section
-                     else (self._index(symbol) << 32 | R_64, relocation.addend))
+            entry = (
+                (R_RELATIVE, symbol.address + relocation.addend)
+                if symbol.section
+                else (self._index(symbol) << 32 | R_64, relocation.addend)
+            )
             self.for_loader.append((place, *entry))
             return
         if relocation.kind in GOT_KINDS:
@@ -193,24 +228,31 @@ class _Link:
         else:
             target = symbol.address
         form = "<q" if relocation.kind == R_PC64 else "<i"
-        struct.pack_into(form, section.data, relocation.offset,
-                         target + relocation.addend - place)
+        struct.pack_into(form, section.data, relocation.offset, target + relocation.addend - place)
 
     def _fill_tables(self) -> None:
         self.dynstr.data = self.strings.data
         symbols = [bytes(24), *(self._dynamic_symbol(s) for s in self.dynamic_symbols)]
         self.dynsym.data = bytearray(b"".join(symbols))
-        self.rela.data = bytearray(b"".join(
-            elf.RELOCATION.pack(*entry) for entry in self.for_loader))
+        self.rela.data = bytearray(
+            b"".join(elf.RELOCATION.pack(*entry) for entry in self.for_loader)
+        )
         self.hash.data = bytearray(_hash_table([s.name for s in self.dynamic_symbols]))
         entries = [(DT_NEEDED, self.strings.add(name)) for name in self.needed]
         if self.soname:
             entries.append((DT_SONAME, self.strings.add(self.soname)))
         entries += [
-            (DT_HASH, self.hash.address), (DT_STRTAB, self.dynstr.address),
-            (DT_SYMTAB, self.dynsym.address), (DT_STRSZ, self.dynstr.size), (DT_SYMENT, 24),
-            (DT_RELA, self.rela.address), (DT_RELASZ, self.rela.size), (DT_RELAENT, 24),
-            (DT_FLAGS, DF_BIND_NOW), (DT_NULL, 0)]
+            (DT_HASH, self.hash.address),
+            (DT_STRTAB, self.dynstr.address),
+            (DT_SYMTAB, self.dynsym.address),
+            (DT_STRSZ, self.dynstr.size),
+            (DT_SYMENT, 24),
+            (DT_RELA, self.rela.address),
+            (DT_RELASZ, self.rela.size),
+            (DT_RELAENT, 24),
+            (DT_FLAGS, DF_BIND_NOW),
+            (DT_NULL, 0),
+        ]
         self.dynamic.data = bytearray(b"".join(struct.pack("<QQ", *entry) for entry in entries))
 
     def _index(self, symbol: Symbol) -> int:
@@ -221,38 +263,72 @@ class _Link:
             place = (elf.UNDEFINED, 0, 0)
         else:
             place = (1 + self.sections.index(symbol.section), symbol.address, symbol.size)
-        return elf.SYMBOL.pack(self.strings.add(symbol.name), symbol.binding << 4 | symbol.kind,
-                               symbol.visibility, *place)
+        return elf.SYMBOL.pack(
+            self.strings.add(symbol.name),
+            symbol.binding << 4 | symbol.kind,
+            symbol.visibility,
+            *place,
+        )
 
     def _section_headers(self) -> tuple[list[bytes], bytes]:
         """For tools and other linkers, which do not look at segments; and their names."""
         names = _Strings()
         number = {section: i + 1 for i, section in enumerate(self.sections)}
-        kinds = {self.hash: (5, self.dynsym, 4), self.dynsym: (11, self.dynstr, 24),
-                 self.rela: (4, self.dynsym, 24), self.dynstr: (3, None, 0),
-                 self.dynamic: (6, self.dynstr, 16)}
+        kinds = {
+            self.hash: (5, self.dynsym, 4),
+            self.dynsym: (11, self.dynstr, 24),
+            self.rela: (4, self.dynsym, 24),
+            self.dynstr: (3, None, 0),
+            self.dynamic: (6, self.dynstr, 16),
+        }
         headers = [bytes(64)]
         for section in self.sections:
             default = elf.NOBITS if section.data is None else elf.PROGBITS
             kind, linked, entry = kinds.get(section, (default, None, 0))
-            headers.append(elf.SECTION_HEADER.pack(
-                names.add(section.name), kind, section.flags & 7, section.address,
-                min(section.address, self.end), section.size, number[linked] if linked else 0,
-                int(section is self.dynsym), section.alignment, entry))
+            headers.append(
+                elf.SECTION_HEADER.pack(
+                    names.add(section.name),
+                    kind,
+                    section.flags & 7,
+                    section.address,
+                    min(section.address, self.end),
+                    section.size,
+                    number[linked] if linked else 0,
+                    int(section is self.dynsym),
+                    section.alignment,
+                    entry,
+                )
+            )
         at = names.add(".shstrtab")
         headers.append(elf.SECTION_HEADER.pack(at, 3, 0, 0, self.end, len(names.data), 0, 0, 1, 0))
         return headers, bytes(names.data)
 
     def _write_headers(self, file: bytearray, section_headers: int, count: int) -> None:
         file[:16] = b"\x7fELF\2\1\1".ljust(16, b"\0")
-        struct.pack_into("<HHIQQQIHHHHHH", file, 16, 3, 62, 1, 0, 64, section_headers, 0, 64, 56,
-                         5, 64, count, count - 1)
+        struct.pack_into(
+            "<HHIQQQIHHHHHH",
+            file,
+            16,
+            3,
+            62,
+            1,
+            0,
+            64,
+            section_headers,
+            0,
+            64,
+            56,
+            5,
+            64,
+            count,
+            count - 1,
+        )
         # Readable is 4, writable 2, executable 1: not the bits of section flags.
-        programs = [self._segment(0, 4), self._segment(elf.EXECUTE, 5),
-                    self._segment(elf.WRITE, 6)]
+        programs = [self._segment(0, 4), self._segment(elf.EXECUTE, 5), self._segment(elf.WRITE, 6)]
         dynamic = self.dynamic
-        programs.append((2, 6, dynamic.address, dynamic.address, dynamic.address,
-                         dynamic.size, dynamic.size, 8))
+        programs.append(
+            (2, 6, dynamic.address, dynamic.address, dynamic.address, dynamic.size, dynamic.size, 8)
+        )
         programs.append((0x6474E551, 6, 0, 0, 0, 0, 0, 16))  # the stack is not executable
         for i, program in enumerate(programs):
             struct.pack_into("<IIQQQQQQ", file, 64 + 56 * i, *program)

@@ -38,8 +38,10 @@ class Buffer:
 
     def __post_init__(self) -> None:
         if self.size < 0 or self.first_use > self.last_use:
-            raise ValueError(f"buffer {self.name!r}: size {self.size}, "
-                             f"live from {self.first_use} to {self.last_use}")
+            raise ValueError(
+                f"buffer {self.name!r}: size {self.size}, "
+                f"live from {self.first_use} to {self.last_use}"
+            )
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,21 @@ class Plan:
                0 +      64  steps    0 to    2  a
         """
         unshared = sum(_aligned(buffer.size) for buffer in self.buffers)
-        head = (f"arena {self.total} bytes ({self.live_peak} live at the peak, "
-                f"{unshared} without reuse)")
+        head = (
+            f"arena {self.total} bytes ({self.live_peak} live at the peak, "
+            f"{unshared} without reuse)"
+        )
         placed = sorted(self.buffers, key=lambda b: (self.offsets[b.name], b.first_use, b.name))
-        return "\n".join([head, *(
-            f"{self.offsets[b.name]:10d} +{b.size:10d}  "
-            f"steps {b.first_use:4d} to {b.last_use:4d}  {b.name}" for b in placed)])
+        return "\n".join(
+            [
+                head,
+                *(
+                    f"{self.offsets[b.name]:10d} +{b.size:10d}  "
+                    f"steps {b.first_use:4d} to {b.last_use:4d}  {b.name}"
+                    for b in placed
+                ),
+            ]
+        )
 
 
 def plan(buffers: Sequence[Buffer]) -> Plan:
@@ -80,8 +91,9 @@ def plan(buffers: Sequence[Buffer]) -> Plan:
     if len(set(names)) != len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(f"buffers share a name: {', '.join(twice)}")
-    order = sorted((b for b in buffers if b.size > 0),
-                   key=lambda b: (-b.size, b.first_use, b.last_use, b.name))
+    order = sorted(
+        (b for b in buffers if b.size > 0), key=lambda b: (-b.size, b.first_use, b.last_use, b.name)
+    )
     first = np.array([b.first_use for b in order], np.int64)
     last = np.array([b.last_use for b in order], np.int64)
     sizes = np.array([_aligned(b.size) for b in order], np.int64)

@@ -160,14 +160,22 @@ class Pool:
     """One pool of workers. The process has one, `pool()`; more exist in tests only."""
 
     def __init__(self, kind: str) -> None:
-        self.library = object_cache.build(pool_text(kind), [
-            "wengert_parallel", "wengert_pool_resize", "wengert_pool_reset",
-            "wengert_pool_running"], options=jit.LIGHT)
+        self.library = object_cache.build(
+            pool_text(kind),
+            [
+                "wengert_parallel",
+                "wengert_pool_resize",
+                "wengert_pool_reset",
+                "wengert_pool_running",
+            ],
+            options=jit.LIGHT,
+        )
         address = self.library.address
         self.address = address("wengert_parallel")
         # CFUNCTYPE: these let go of the GIL, so a thread that is in the pool can leave it.
-        self.parallel = ctypes.CFUNCTYPE(
-            None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(self.address)
+        self.parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(
+            self.address
+        )
         self.resize = ctypes.CFUNCTYPE(None, ctypes.c_int32)(address("wengert_pool_resize"))
         self.reset = ctypes.CFUNCTYPE(None)(address("wengert_pool_reset"))
         self.running = ctypes.CFUNCTYPE(ctypes.c_int32)(address("wengert_pool_running"))

@@ -156,9 +156,7 @@ class Tensor(Value, metaclass=_TensorMeta):
             hint = "" if wanted else (
                 " If you want to use a computed variable in a subgraph that doesn't require "
                 "differentiation use var_no_grad = var.detach().")  # fmt: skip
-            raise RuntimeError(
-                f"you can only change requires_grad flags of leaf variables.{hint}"
-            )
+            raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{hint}")
         if wanted and self.dtype.category < FLOAT:
             raise RuntimeError(
                 "only Tensors of floating point and complex dtype can require gradients"

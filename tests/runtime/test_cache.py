@@ -79,8 +79,11 @@ def test_a_second_process_does_not_compile(directory):
 
 
 def test_options_and_text_make_the_key(directory):
-    keys = {cache.key_of(text, options) for text in ("a", "b")
-            for options in (jit.DEFAULT, jit.LIGHT, jit.Options(level=3))}
+    keys = {
+        cache.key_of(text, options)
+        for text in ("a", "b")
+        for options in (jit.DEFAULT, jit.LIGHT, jit.Options(level=3))
+    }
     assert len(keys) == 6
 
 
@@ -123,8 +126,10 @@ def damage_other_key(path):
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", [
-    damage_truncated, damage_empty, damage_code, damage_version, damage_foreign, damage_other_key])
+@pytest.mark.parametrize(
+    "damage",
+    [damage_truncated, damage_empty, damage_code, damage_version, damage_foreign, damage_other_key],
+)
 def test_damaged_entries_are_rebuilt(directory, compiles, damage):
     cache.build(text_of(1), ["answer"])
     path = entry(directory)
@@ -211,8 +216,11 @@ def test_the_least_recently_used_go_first(directory, monkeypatch):
     monkeypatch.setenv("WENGERT_CACHE_SIZE", str(6 * size))
     forget()
     cache.build(text_of(6), ["answer"])
-    kept = [number for number in range(7)
-            if cache._path(directory, cache.key_of(text_of(number), jit.DEFAULT)).exists()]
+    kept = [
+        number
+        for number in range(7)
+        if cache._path(directory, cache.key_of(text_of(number), jit.DEFAULT)).exists()
+    ]
     assert kept == [0, 4, 5, 6]
 
 

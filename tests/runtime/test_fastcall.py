@@ -133,14 +133,27 @@ def read_only(array):
     return array
 
 
-@pytest.mark.parametrize("place, bad", [
-    (0, 1.0), (0, None), (0, [[1.0] * 3] * 2), (0, np.float32(1)),
-    (0, np.zeros((2, 3), F8)), (0, np.zeros((2, 3), ">f4")), (0, np.zeros((2, 3), np.int32)),
-    (0, np.zeros((3, 2), F4)), (0, np.zeros(6, F4)), (0, np.zeros((2, 3, 1), F4)),
-    (0, np.zeros((), F4)), (1, np.zeros((3, 2), F4).T), (1, np.zeros((2, 6), F4)[:, ::2]),
-    (1, np.zeros((2, 3), F4).view(Sub)), (2, read_only(np.zeros((2, 3), F4))),
-    (1, np.zeros(25, np.uint8)[1:].view(F4).reshape(2, 3)),
-])
+@pytest.mark.parametrize(
+    "place, bad",
+    [
+        (0, 1.0),
+        (0, None),
+        (0, [[1.0] * 3] * 2),
+        (0, np.float32(1)),
+        (0, np.zeros((2, 3), F8)),
+        (0, np.zeros((2, 3), ">f4")),
+        (0, np.zeros((2, 3), np.int32)),
+        (0, np.zeros((3, 2), F4)),
+        (0, np.zeros(6, F4)),
+        (0, np.zeros((2, 3, 1), F4)),
+        (0, np.zeros((), F4)),
+        (1, np.zeros((3, 2), F4).T),
+        (1, np.zeros((2, 6), F4)[:, ::2]),
+        (1, np.zeros((2, 3), F4).view(Sub)),
+        (2, read_only(np.zeros((2, 3), F4))),
+        (1, np.zeros(25, np.uint8)[1:].view(F4).reshape(2, 3)),
+    ],
+)
 def test_arguments_that_do_not_fit(build, place, bad):
     args = arrays()
     args[place] = bad
@@ -188,7 +201,7 @@ def test_an_unpickled_dtype_is_declined(build):
 
 def test_outputs_do_not_overlap_inputs(build):
     whole = np.zeros(13, F4)
-    low, high, touching = (whole[i:i + 6].reshape(2, 3) for i in (0, 3, 6))
+    low, high, touching = (whole[i : i + 6].reshape(2, 3) for i in (0, 3, 6))
     other = np.zeros((2, 3), F4)
     assert adder(build)(low, other, high) is NotImplemented
     assert adder(build)(low, other, low) is NotImplemented
@@ -219,15 +232,16 @@ def test_alignment(build):
     start = -buffer.ctypes.data % 64 // 4
     spec = Array(F4, (4,), alignment=64)
     nothing = build("nothing", [spec])
-    assert nothing(buffer[start:start + 4]) is None
-    assert nothing(buffer[start + 1:start + 5]) is NotImplemented
+    assert nothing(buffer[start : start + 4]) is None
+    assert nothing(buffer[start + 1 : start + 5]) is NotImplemented
 
 
 @pytest.mark.parametrize("release_gil", [False, True])
 def test_new_arrays_and_floats(build, release_gil):
     one = Array(F8, ())
-    scale = build("scale", [one, Float()], [Array(F8, ()), Array(F8, (1, 1))],
-                  release_gil=release_gil)
+    scale = build(
+        "scale", [one, Float()], [Array(F8, ()), Array(F8, (1, 1))], release_gil=release_gil
+    )
     first, second = scale(np.array(3.0), 0.5)
     assert (first, second) == (1.5, 3.5)
     assert (first.shape, second.shape) == ((), (1, 1))
@@ -329,8 +343,11 @@ def test_no_reference_is_lost_or_kept(build, release_gil):
 def test_a_callable_goes_with_all_it_holds(build):
     def use():
         arena, cycle = Arena(), []
-        cycle.append(build("nothing", [Array(F4, (1,))], arena=arena, arena_size=64,
-                           slow=lambda *args: cycle))
+        cycle.append(
+            build(
+                "nothing", [Array(F4, (1,))], arena=arena, arena_size=64, slow=lambda *args: cycle
+            )
+        )
         assert cycle[0](np.zeros(1, F4)) is None
         assert cycle[0](None) is cycle
         return weakref.ref(arena)
@@ -342,8 +359,14 @@ def test_a_callable_goes_with_all_it_holds(build):
 
 def test_an_arena_is_the_calls_own(build):
     mark = Array(np.dtype(np.uint8), ())
-    scratch = build("scratch", [mark, Array(I8, (1,), writeable=True)], status=True,
-                    release_gil=True, arena=Arena(), arena_size=4096)
+    scratch = build(
+        "scratch",
+        [mark, Array(I8, (1,), writeable=True)],
+        status=True,
+        release_gil=True,
+        arena=Arena(),
+        arena_size=4096,
+    )
     codes = []
 
     def work(number):

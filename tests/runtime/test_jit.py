@@ -54,14 +54,22 @@ def test_text_becomes_a_function():
     assert function(library, "add", ctypes.c_int64, ctypes.c_int64)(40, 2) == 42
 
 
-@pytest.mark.parametrize("options", [jit.DEFAULT, jit.LIGHT, jit.Options(level=0, codegen_level=0),
-                                     jit.Options(level=3, codegen_level=3, slp=True)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        jit.DEFAULT,
+        jit.LIGHT,
+        jit.Options(level=0, codegen_level=0),
+        jit.Options(level=3, codegen_level=3, slp=True),
+    ],
+)
 def test_every_pipeline_gives_the_same_answer(options):
     library = jit.load(jit.compile_text(SAXPY, options=options), ["saxpy"])
     x = (ctypes.c_float * 37)(*range(37))
     y = (ctypes.c_float * 37)(*[1.0] * 37)
     function(library, "saxpy", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, result=None)(
-        ctypes.addressof(x), ctypes.addressof(y), 37)
+        ctypes.addressof(x), ctypes.addressof(y), 37
+    )
     assert list(y) == [2.0 * i + 1 for i in range(37)]
 
 
@@ -91,10 +99,14 @@ def test_imports_reach_functions_and_data():
     """
     number = ctypes.c_int64(40)
     callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: x * 10)
-    library = jit.load(jit.compile_text(text), ["go", "c"], {
-        "number": ctypes.addressof(number),
-        "callback": ctypes.cast(callback, ctypes.c_void_p).value,
-    })
+    library = jit.load(
+        jit.compile_text(text),
+        ["go", "c"],
+        {
+            "number": ctypes.addressof(number),
+            "callback": ctypes.cast(callback, ctypes.c_void_p).value,
+        },
+    )
     assert function(library, "go", ctypes.c_int64)(2) == 420
     assert function(library, "c", ctypes.c_double, result=ctypes.c_double)(0.0) == 1.0
 

@@ -12,7 +12,8 @@ from wengert.runtime.elf import LinkError
 
 pytestmark = pytest.mark.skipif(
     not (sys.platform == "linux" and platform.machine() == "x86_64"),
-    reason="links x86-64 ELF objects")
+    reason="links x86-64 ELF objects",
+)
 
 FIRST = """
 @counter = global i64 5
@@ -148,8 +149,10 @@ def test_the_pool_runs_from_a_library(tmp_path):
 def test_it_runs_without_llvmlite(objects, tmp_path):
     path = tmp_path / "libalone.so"
     path.write_bytes(linker.link(objects))
-    code = (f"import ctypes, sys; library = ctypes.CDLL({str(path)!r})\n"
-            "sys.exit(library.across(1) != 42 or 'llvmlite' in sys.modules)")
+    code = (
+        f"import ctypes, sys; library = ctypes.CDLL({str(path)!r})\n"
+        "sys.exit(library.across(1) != 42 or 'llvmlite' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-S", "-c", code]).returncode == 0
 
 
@@ -189,7 +192,11 @@ def test_a_c_program_links_against_it(objects, tmp_path):
         pytest.skip("needs a C compiler, which wengert itself never does")
     (tmp_path / "libboth.so").write_bytes(linker.link(objects, soname="libboth.so"))
     (tmp_path / "main.c").write_text(
-        "long across(long); int main(void) { return across(1) == 42 ? 0 : 1; }")
-    subprocess.run([compiler, "main.c", "-o", "main", "-L.", "-lboth", "-Wl,-rpath,$ORIGIN"],
-                   cwd=tmp_path, check=True)
+        "long across(long); int main(void) { return across(1) == 42 ? 0 : 1; }"
+    )
+    subprocess.run(
+        [compiler, "main.c", "-o", "main", "-L.", "-lboth", "-Wl,-rpath,$ORIGIN"],
+        cwd=tmp_path,
+        check=True,
+    )
     assert subprocess.run([str(tmp_path / "main")]).returncode == 0

@@ -14,8 +14,9 @@ def programs(draw):
     buffers = []
     for i in range(draw(st.integers(0, 40))):
         first = draw(st.integers(0, 30))
-        buffers.append(Buffer(f"b{i}", draw(st.integers(0, 5000)), first,
-                              first + draw(st.integers(0, 10))))
+        buffers.append(
+            Buffer(f"b{i}", draw(st.integers(0, 5000)), first, first + draw(st.integers(0, 10)))
+        )
     return buffers
 
 
@@ -48,8 +49,14 @@ def test_a_chain_needs_two_buffers():
 
 
 def test_the_tightest_gap_is_taken():
-    made = plan([Buffer("whole", 4096, 0, 0), Buffer("wall", 512, 0, 9),
-                 Buffer("low", 256, 1, 9), Buffer("small", 64, 2, 3)])
+    made = plan(
+        [
+            Buffer("whole", 4096, 0, 0),
+            Buffer("wall", 512, 0, 9),
+            Buffer("low", 256, 1, 9),
+            Buffer("small", 64, 2, 3),
+        ]
+    )
     assert made.total == 4096 + 512
     assert made.offsets["small"] + 64 <= 4096
 

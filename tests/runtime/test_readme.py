@@ -26,7 +26,8 @@ def test_the_readme_names_every_file():
 def test_no_module_imports_llvmlite_by_itself():
     modules = [path.stem for path in ROOM.glob("*.py") if path.stem != "__init__"]
     code = "import importlib, sys\n" + "\n".join(
-        f"importlib.import_module('wengert.runtime.{name}')" for name in modules)
+        f"importlib.import_module('wengert.runtime.{name}')" for name in modules
+    )
     code += "\nsys.exit('llvmlite' in sys.modules or 'jinja2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 

@@ -84,13 +84,15 @@ class Bench:
 
     def __init__(self, pool, serial=False):
         self.pool, self.serial = pool, serial
-        self.library = cache.build(WORK, ["count", "outer", "meet", "many"],
-                                   {"wengert_parallel": pool.address})
+        self.library = cache.build(
+            WORK, ["count", "outer", "meet", "many"], {"wengert_parallel": pool.address}
+        )
         self.meet = self.library.address("meet")
         self.count = self.library.address("count")
         self.outer = self.library.address("outer")
         self.many = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
-            self.library.address("many"))
+            self.library.address("many")
+        )
 
     def counted(self, chunks, times=1):
         counts = np.zeros(max(chunks, 1), np.int64)
@@ -186,8 +188,13 @@ def test_resize_while_in_use(bench):
 
 
 def run(code, **environment):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, **environment})
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
 
 
 PRELUDE = f"""
@@ -201,7 +208,9 @@ from wengert.runtime import threads
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_starts_its_own_workers():
-    done = run(PRELUDE + """
+    done = run(
+        PRELUDE
+        + """
 threads.set_num_threads(3)
 bench = Bench(threads.pool())
 assert (bench.counted(64, 20) == 20).all()
@@ -213,13 +222,16 @@ if child == 0:
     sys.exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert (bench.counted(64, 20) == 20).all()
-""")
+"""
+    )
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_in_the_middle_of_work_harms_nobody():
-    done = run(PRELUDE + """
+    done = run(
+        PRELUDE
+        + """
 import threading, warnings
 warnings.simplefilter("ignore")
 threads.set_num_threads(3)
@@ -237,12 +249,15 @@ for _ in range(5):
         os._exit(0 if ok else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 stop.set(); helper.join()
-""")
+"""
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_exit_is_clean_with_workers_and_a_busy_daemon():
-    done = run(PRELUDE + """
+    done = run(
+        PRELUDE
+        + """
 import threading
 threads.set_num_threads(4)
 bench = Bench(threads.pool())
@@ -252,13 +267,16 @@ def forever():
 threading.Thread(target=forever, daemon=True).start()
 time.sleep(0.05)
 print("bye")
-""")
+"""
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "bye\n", "")
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")
 def test_idle_workers_use_no_time():
-    done = run(PRELUDE + """
+    done = run(
+        PRELUDE
+        + """
 threads.set_num_threads(3)
 bench = Bench(threads.pool())
 bench.counted(64, 20)
@@ -271,13 +289,17 @@ for _ in range(500):                    # asleep sooner or later, however busy t
     time.sleep(0.01)
 else:
     sys.exit(f"workers still running: {states()}")
-""", OPENBLAS_NUM_THREADS="1")
+""",
+        OPENBLAS_NUM_THREADS="1",
+    )
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")
 def test_workers_leave_signals_to_python():
-    done = run(PRELUDE + """
+    done = run(
+        PRELUDE
+        + """
 threads.set_num_threads(2)
 before = set(os.listdir("/proc/self/task"))
 bench = Bench(threads.pool())
@@ -286,7 +308,8 @@ bench.pool.parallel(bench.meet, met.ctypes.data, 2)  # the worker has begun, wit
 (worker,) = set(os.listdir("/proc/self/task")) - before
 lines = open(f"/proc/self/task/{worker}/status").read().splitlines()
 print(next(line.split()[1] for line in lines if line.startswith("SigBlk")))
-""")
+"""
+    )
     assert done.returncode == 0, done.stderr
     blocked = int(done.stdout, 16)
     assert blocked >> (signal.SIGINT - 1) & 1 and blocked >> (signal.SIGTERM - 1) & 1
@@ -313,24 +336,46 @@ def test_the_environment_sets_the_number():
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinity")
 def test_affinity_limits_the_default():
-    code = ("import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-            "from wengert.runtime import threads; print(threads.get_num_threads())")
+    code = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "from wengert.runtime import threads; print(threads.get_num_threads())"
+    )
     assert run(code, WENGERT_NUM_THREADS="").stdout == "1\n"
 
 
-@pytest.mark.parametrize("files, share", [
-    ({}, math.inf),
-    ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "max 100000\n"}, math.inf),
-    ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "250000 100000\n"}, 2.5),
-    ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "max 100000\n",
-      "sys/fs/cgroup/a/cpu.max": "50000 100000\n"}, 0.5),
-    ({"proc/self/cgroup": "0::/host/path\n", "sys/fs/cgroup/cpu.max": "300000 100000\n"}, 3.0),
-    ({"proc/self/cgroup": "4:memory:/x\n3:cpu,cpuacct:/x\n",
-      "sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "150000\n",
-      "sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000\n"}, 1.5),
-    ({"proc/self/cgroup": "3:cpu:/x\n", "sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "-1\n",
-      "sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000\n"}, math.inf),
-])
+@pytest.mark.parametrize(
+    "files, share",
+    [
+        ({}, math.inf),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "max 100000\n"}, math.inf),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/cpu.max": "250000 100000\n"}, 2.5),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/fs/cgroup/a/b/cpu.max": "max 100000\n",
+                "sys/fs/cgroup/a/cpu.max": "50000 100000\n",
+            },
+            0.5,
+        ),
+        ({"proc/self/cgroup": "0::/host/path\n", "sys/fs/cgroup/cpu.max": "300000 100000\n"}, 3.0),
+        (
+            {
+                "proc/self/cgroup": "4:memory:/x\n3:cpu,cpuacct:/x\n",
+                "sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "150000\n",
+                "sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000\n",
+            },
+            1.5,
+        ),
+        (
+            {
+                "proc/self/cgroup": "3:cpu:/x\n",
+                "sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "-1\n",
+                "sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000\n",
+            },
+            math.inf,
+        ),
+    ],
+)
 def test_cgroup_share(tmp_path, files, share):
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
