@@ -67,7 +67,8 @@ sub = pointwise(
     vjp=dict(self=lambda grad: grad, other=lambda grad, alpha: -times(grad, alpha)),
 )  # fmt: skip
 rsub = pointwise(
-    "rsub", "self other -> result", ufunc=lambda a, b: np.subtract(b, a), number_nodes=(None, "RsubBackward1"),
+    "rsub", "self other -> result", ufunc=lambda a, b: np.subtract(b, a),
+    number_nodes=(None, "RsubBackward1"),
     numpy=_scaled(lambda a, b: np.subtract(b, a)), publish=False,
     lower=Decompose(lambda self, other, alpha=1: other - (self if alpha == 1 else self * alpha)),
     vjp=dict(self=lambda grad, alpha: -times(grad, alpha), other=lambda grad: grad),

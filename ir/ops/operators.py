@@ -94,8 +94,9 @@ for _name, _function in _OTHERS.items():
 OPERATORS: dict[str, Any] = {
     "__add__": arithmetic.add, "__radd__": arithmetic.add, "__sub__": arithmetic.sub,
     "__mul__": arithmetic.mul, "__rmul__": arithmetic.mul, "__truediv__": arithmetic.div_op,
-    "__rsub__": arithmetic.rsub, "__neg__": arithmetic.neg, "__lt__": compare.lt, "__le__": compare.le, "__gt__": compare.gt,
-    "__ge__": compare.ge, "__eq__": compare.eq, "__ne__": compare.ne,
+    "__rsub__": arithmetic.rsub, "__neg__": arithmetic.neg, "__lt__": compare.lt,
+    "__le__": compare.le, "__gt__": compare.gt, "__ge__": compare.ge, "__eq__": compare.eq,
+    "__ne__": compare.ne,
 }  # fmt: skip
 
 
