@@ -27,9 +27,16 @@ from .tracer.tensor import Tensor
 class GraphFunction:
     """Runs a recorded graph on tensors; compiles each needed form once, when first used."""
 
-    def __init__(self, graph: Graph, name: str = "", needs: list[int] | None = None):
+    def __init__(
+        self,
+        graph: Graph,
+        name: str = "",
+        needs: list[int] | None = None,
+        volatile: tuple[int, ...] = (),
+    ):
         self.trace = graph.numbered()
         self.name = name or graph.name
+        self.volatile = volatile  # inputs that a later segment writes: saved by value
         self.result_count = sum(o.kind == RESULT for o in graph.outputs)
         self.passes: dict[str, list[Step]] = {}
         self.starts: dict[str, Graph] = {}  # by stage: the graph before its passes
@@ -55,7 +62,7 @@ class GraphFunction:
         found = self._split.get(wanted)
         if found is None:
             joint = self._optimised("joint", reverse.joint(self.trace, wanted, self.differentiable))
-            parts = partition(joint)
+            parts = partition(joint, frozenset(joint.inputs[k].var for k in self.volatile))
             forward = Executor(parts.forward)
             backward = Executor(dead_code.run(parts.backward))
             found = self._split[wanted] = (parts, forward, backward)

@@ -58,7 +58,13 @@ class Segment:
         results = [o for o in outputs if o.kind == RESULT]
         needs = facts.needs if self.end is not None else [
             k for k, o in enumerate(results) if o.var in facts.needing]  # fmt: skip
-        self.function = GraphFunction(graph, needs=needs)
+        self.function = GraphFunction(graph, needs=needs, volatile=self.volatile(needed))
+
+    def volatile(self, needed: list[Var]) -> tuple[int, ...]:
+        """Inputs that the last segment of the path will write."""
+        graph = self.facts.graph
+        written = {graph.inputs[o.target].var for o in graph.outputs if o.kind == WRITE}
+        return tuple(k for k, var in enumerate(needed) if var in written)
 
     def wanted(self, history: bool) -> tuple[int, ...]:
         """Which inputs will get gradients at a call."""

@@ -39,8 +39,12 @@ class Partition:
     grads_of: tuple[int, ...]  # for each result of backward, the input it belongs to
 
 
-def partition(joint: Graph) -> Partition:
-    """Forward computes results, write-backs and saved values; backward the gradients."""
+def partition(joint: Graph, volatile: frozenset[Var] = frozenset()) -> Partition:
+    """Forward computes results, write-backs and saved values; backward the gradients.
+
+    `volatile` inputs will be overwritten after forward, before backward: like those that forward
+    itself writes, they are saved by value.
+    """
     inputs = [i for i in joint.inputs if i.kind != GRADIENT]
     seeds = [i for i in joint.inputs if i.kind == GRADIENT]
     kept = [o for o in joint.outputs if o.kind != GRAD_OF]
@@ -48,6 +52,7 @@ def partition(joint: Graph) -> Partition:
     forward_nodes = needed_nodes(joint, [o.var for o in kept])
     # an input that forward overwrites is no longer there for backward: its old value is saved
     written = {inputs[o.target].var for o in kept if o.kind == WRITE and o.target is not None}
+    written |= volatile
     at_hand = {i.var for i in inputs} - written
     backward_nodes, saved = choose(joint, forward_nodes, grads, at_hand | written)
     from_forward = [v for v in saved if v not in at_hand]

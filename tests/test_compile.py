@@ -175,3 +175,21 @@ def test_backward_sees_inputs_as_they_were_before_a_write():
             function(x, torch.tensor([3.0, 4.0])).backward()
             grads.append(x.grad)
         same(*grads)
+
+
+def test_an_earlier_segment_keeps_what_a_later_one_writes():
+    def f(x, y):
+        result = (x * (y * 1)).tanh()
+        result = result * 2 if result.sum() > 0 else result
+        with torch.no_grad():
+            y.mul_(0.5)
+        return result.sum()
+
+    compiled = torch.compile(f)
+    for _ in range(3):
+        grads = []
+        for function in (f, compiled):
+            x = torch.tensor([0.1, 0.2], requires_grad=True)
+            function(x, torch.tensor([3.0, 4.0])).backward()
+            grads.append(x.grad)
+        same(*grads)

@@ -174,7 +174,7 @@ def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return add(input, other) if alpha == 1 else add(input, other, alpha=alpha)
 
 
-add_.op = add
+add_.op = add  # type: ignore[attr-defined]
 
 
 @public("sub", "subtract", inplace=True)
@@ -186,7 +186,7 @@ def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return sub(input, other) if alpha == 1 else sub(input, other, alpha=alpha)
 
 
-sub_.op = sub
+sub_.op = sub  # type: ignore[attr-defined]
 
 
 @public("rsub", method=False)

@@ -94,7 +94,7 @@ def unary(op: Op) -> Callable[..., Any]:
         require_value(op.name, input)
         return op(input)
 
-    function.op = op
+    function.op = op  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"{op.name}(input): elementwise {op.name.replace('_', ' ')}."
     return function
@@ -114,7 +114,7 @@ def binary(op: Op, numbers: str) -> Callable[..., Any]:
             require_value(op.name, (input, other)[position], word, position)
         return op(*operands(op.name, input, other, alone=alone))
 
-    function.op = op
+    function.op = op  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"{op.name}(input, other): elementwise, with broadcasting and promotion."
     return function
