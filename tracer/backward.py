@@ -109,7 +109,7 @@ def implicit_gradient(dtype: Any, shape: tuple[int, ...]) -> Any:
 def root_edges(outputs: tuple[Any, ...]) -> list[tuple[Node, int]]:
     edges = []
     for position, out in enumerate(outputs):
-        edge = edge_of(out)
+        edge = history(out) if isinstance(out, Tensor) else edge_of(out)
         if edge is None:
             raise RuntimeError(
                 f"element {position} of tensors does not require grad and does not have a grad_fn"
@@ -251,6 +251,27 @@ def batched_grad(
         return tuple(
             None if column[0] is None else TABLE["stack"](*column, dim=0) for column in zip(*rows)
         )
+
+
+def tensor_backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradient of this tensor to the `.grad` of the leaves it was computed from."""
+    if inputs is not None:
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        return
+    grads = [start_gradient(0, self, gradient, False)]
+    run = Run(create_graph if retain_graph is None else retain_graph, create_graph)
+    start(run, root_edges((self,)), grads)
+    notify("backward_ran", (self,), run.retain_graph)
+
+
+tensor_backward.__name__ = tensor_backward.__qualname__ = "backward"
+Tensor.backward = tensor_backward  # type: ignore[method-assign]
 
 
 def state_of(enabled: bool) -> Any:

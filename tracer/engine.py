@@ -15,18 +15,25 @@ from __future__ import annotations
 
 import itertools
 import threading
-import warnings
 from typing import Any
 
 from ..ir.bind import state
-from .accumulate import accumulate, add_into, store_retained
+from .accumulate import accumulate, add_into
 from .eager import run
-from .places import describe_place, user_place
+from .engine_hooks import (
+    annotate,
+    check_nan,
+    checked_tuple,
+    padded,
+    run_posthooks,
+    run_tensor_hooks,
+    tensor_hooks,
+)
+from .places import user_place
 from .saved import Freed
 from .tape import ANOMALY, AccumulateGrad, Node
-from .tensor import Tensor
 
-_run_ids = itertools.count()
+_next_run = itertools.count().__next__
 
 
 class _Current(threading.local):
@@ -85,7 +92,7 @@ class Run:
                  "retain_graph", "targets")  # fmt: skip
 
     def __init__(self, retain_graph: bool, create_graph: bool):
-        self.id = next(_run_ids)
+        self.id = _next_run()
         self.retain_graph, self.create_graph = retain_graph, create_graph
         self.captures: dict[Any, list[tuple[int, int]]] = {}  # node: (output, slot) pairs
         self.captured: dict[int, Any] = {}
@@ -120,28 +127,23 @@ class Run:
         self.loop(ready, buffers)
 
     def loop(self, ready: Ready, buffers: dict[Node, list[Any]]) -> None:
-        """Runs nodes until none is ready. The body is written out: it runs once per node."""
-        waiting, needed, create_graph = self.dependencies, self.needed, self.create_graph
-        plain = needed is None and not ANOMALY
+        """Runs nodes until none is ready."""
+        create_graph, nodes, place = self.create_graph, ready.nodes, self.freed.place
+        plain = self.needed is None and not ANOMALY
         unwatched = state.top is run
         direct = unwatched and not create_graph
         freed = None if self.retain_graph else self.freed
         watch = getattr(state.top, "pulling", None)  # a recorder notes whose derivative runs
-        sums: dict[Node, Any] = {}  # totals made here, which may be added to in place
-        nodes, place = ready.nodes, self.freed.place
+        sums: Any = {} if direct else None  # totals made here, which may be added to in place
         node: Any = ready.pop() if nodes else None
         while node is not None:
             slots: Any = buffers.pop(node, None) or [None]
+            results, leaves, follow = None, (), None
             if watch is not None:
                 watch(node)
             if node.__class__ is AccumulateGrad:
-                if plain and node.extra is None and node.variable._leaf.hooks is None:
-                    accumulate(node.variable, slots, create_graph, direct, place)
-                else:
-                    self.arrive(node, slots)
-                node = ready.pop() if nodes else None
-                continue
-            if not plain or node.extra is not None:
+                self.arrive(node, slots)
+            elif not plain or node.extra is not None:
                 results = self.step(node, slots)
             elif unwatched and node.is_op:
                 saved = node.saved
@@ -155,42 +157,51 @@ class Run:
                 results = node.apply(slots)
                 if freed is not None:
                     node.release(freed)
-            follow = slots = None
-            leaves = ()
+            slots = None
             if results is not None:
-                for edge, grad in zip(node.edges, results):
-                    if edge is None:
-                        continue
-                    target, number = edge
-                    count = waiting[target] = waiting[target] - 1
-                    if needed is not None and not self.will_run(target):
-                        continue
-                    if grad is not None:
-                        slots = buffers.get(target)
-                        if slots is None:
-                            buffers[target] = [None] * number + [grad] if number else [grad]
-                        else:
-                            add_into(slots, number, grad, target, sums if direct else None)
-                    if count == 0:
-                        if plain and target.__class__ is AccumulateGrad and target.extra is None:
-                            facts = target.variable._leaf
-                            if facts.hooks is None and facts.post_hooks is None:
-                                leaves += (target,)  # nobody sees the order of these
-                                continue
-                        if follow is None and not nodes:
-                            follow = target  # the usual case: no need of the heap
-                        else:
-                            if follow is not None:
-                                ready.push(follow)
-                                follow = None
-                            ready.push(target)
-            results = slots = grad = None  # a gradient nobody holds may be taken
-            for target in leaves:
-                accumulate(target.variable, buffers.pop(target, None) or [None], create_graph,
-                           direct, place)  # fmt: skip
+                leaves, follow = self.pass_on(node.edges, results, ready, buffers, sums, plain)
+            results = None  # a gradient nobody holds may be taken
+            for leaf in leaves:
+                accumulate(leaf.variable, buffers.pop(leaf, None) or [None], create_graph, direct,
+                           place)  # fmt: skip
             node = follow if follow is not None else ready.pop() if nodes else None
         if watch is not None:
             watch(None)
+
+    def pass_on(
+        self, edges: Any, results: Any, ready: Ready, buffers: Any, sums: Any, plain: bool
+    ) -> tuple[Any, Any]:
+        """Hands results to the nodes behind; gives leaves to serve at once, and the next node.
+
+        Nobody sees the order of leaves without hooks; a single successor needs no heap.
+        """
+        waiting, needed, nodes = self.dependencies, self.needed, ready.nodes
+        leaves: tuple[Any, ...] = ()
+        follow = None
+        for edge, grad in zip(edges, results):
+            if edge is None:
+                continue
+            target, number = edge
+            count = waiting[target] = waiting[target] - 1
+            if needed is not None and not self.will_run(target):
+                continue
+            if grad is not None:
+                slots = buffers.get(target)
+                if slots is None:
+                    buffers[target] = [None] * number + [grad] if number else [grad]
+                else:
+                    add_into(slots, number, grad, target, sums)
+            if count == 0:
+                if plain and target.__class__ is AccumulateGrad and is_silent(target):
+                    leaves += (target,)
+                elif follow is None and not nodes:
+                    follow = target
+                else:
+                    if follow is not None:
+                        ready.push(follow)
+                        follow = None
+                    ready.push(target)
+        return leaves, follow
 
     def step(self, node: Node, slots: list[Any]) -> list[Any] | None:
         """A node with hooks, captures or checks; see Note [Order of hooks]."""
@@ -246,10 +257,10 @@ class Run:
             run_posthooks(node, [], [grad])
 
 
-def padded(node: Node, slots: list[Any]) -> list[Any]:
-    """One entry per output of the node, None where no gradient arrived."""
-    missing = len(node.output_types()) - len(slots)
-    return slots + [None] * missing if missing > 0 else slots
+def is_silent(leaf: Any) -> bool:
+    """Does accumulating a leaf's gradient run no code of the user's?"""
+    facts = leaf.variable._leaf
+    return leaf.extra is None and facts.hooks is None and facts.post_hooks is None
 
 
 def put_grad(buffers: dict[Node, list[Any]], node: Node, number: int, grad: Any) -> None:
@@ -294,94 +305,6 @@ def find_needed(roots: Any, captures: Any, targets: Any) -> dict[Node, bool]:
             stack.append((node, True))
             stack.extend((e[0], False) for e in node.edges if e is not None and e[0] not in needed)
     return needed
-
-
-# --- hooks ---------------------------------------------------------------------------------------
-
-
-def tensor_hooks(node: Node, slots: list[Any]) -> list[Any]:
-    """Hooks of the tensors a node gave, then the gradients that are kept."""
-    extra = node.extra
-    if extra is None:
-        return slots
-    slots = list(padded(node, slots))
-    for number, table in extra.tensor_hooks.items():
-        if number < len(slots):
-            slots[number] = run_tensor_hooks(table, slots[number])
-    for number, references in extra.retained.items():
-        for reference in references:
-            tensor = reference()
-            if tensor is not None and number < len(slots) and slots[number] is not None:
-                store_retained(tensor, slots[number])
-    return slots
-
-
-def run_tensor_hooks(table: dict[int, Any], grad: Any) -> Any:
-    for hook in list(table.values()):
-        result = hook(grad)
-        if result is not None:
-            check_hook_result(hook, grad, result)
-            grad = result
-    return grad
-
-
-def check_hook_result(hook: Any, grad: Any, result: Any) -> None:
-    """torch's rules on what a tensor hook may return."""
-    name = getattr(hook, "__name__", type(hook).__name__)
-    if not isinstance(result, Tensor):
-        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
-    if grad is None:
-        raise RuntimeError("can't replace a None gradient with a non-None value")
-    if result.dtype is not grad.dtype:
-        raise RuntimeError(f"hook '{name}' has changed the type of value (was {grad.type()} got "
-                           f"{result.type()})")  # fmt: skip
-    if tuple(result.shape) != tuple(grad.shape):
-        raise RuntimeError(f"hook '{name}' has changed the size of value")
-
-
-def run_posthooks(node: Node, results: list[Any], slots: list[Any]) -> list[Any]:
-    inputs = tuple(results)
-    for hook in list(node.extra.posthooks.values()):
-        changed = hook(inputs, tuple(slots))
-        if changed is not None:
-            inputs = checked_tuple(hook, changed, len(inputs))
-    return list(inputs)
-
-
-def checked_tuple(hook: Any, changed: Any, count: int) -> tuple[Any, ...]:
-    """What a node's hook returned, which must be a tuple of as many gradients as it got."""
-    if not isinstance(changed, tuple):
-        if count != 1 or not isinstance(changed, Tensor):
-            raise TypeError(f"expected tuple, but hook returned '{type(changed).__name__}'")
-        changed = (changed,)
-    if len(changed) != count:
-        name = getattr(hook, "__name__", "hook")
-        raise RuntimeError(f"hook '{name}' has returned an incorrect number of values (got "
-                           f"{len(changed)}, but expected {count})")  # fmt: skip
-    return changed
-
-
-# --- anomaly mode --------------------------------------------------------------------------------
-
-
-def check_nan(node: Node, results: Any) -> None:
-    for position, grad in enumerate(results):
-        if grad is not None and bool(grad.isnan().any()):
-            text = f"Function '{node.name()}' returned nan values in its {position}th output."
-            error = RuntimeError(f"{text} The forward call was at {describe_place(node.place)}.")
-            annotate(error, node)
-            raise error
-
-
-def annotate(error: Exception, node: Node) -> None:
-    """Tells where the forward call of a failing node was, as torch does, by a warning."""
-    stack = node.extra.metadata.get("traceback_") if node.extra is not None else None
-    trace = "".join(stack) if stack else f"  {describe_place(node.place)}\n"
-    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the "
-                  f"error:\n{trace}", UserWarning, stacklevel=2)  # fmt: skip
-    if hasattr(error, "add_note"):
-        error.add_note(f"Error detected in {node.name()}: its forward call was at "
-                       f"{describe_place(node.place)}")  # fmt: skip
 
 
 # --- starting ------------------------------------------------------------------------------------

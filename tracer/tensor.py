@@ -270,17 +270,7 @@ class Tensor(Value, metaclass=_TensorMeta):
             facts.post_hooks = {}
         return RemovableHandle(facts.post_hooks, hook)
 
-    def backward(
-        self,
-        gradient: Any = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        inputs: Any = None,
-    ) -> None:
-        """Adds the gradient of this tensor to the `.grad` of the leaves it was computed from."""
-        from .backward import backward
-
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+    backward: Any  # put here by backward.py
 
     # --- detaching ---
 
