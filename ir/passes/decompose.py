@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..graph import Graph, Node
+from ..graph import Graph, Node, Var
 from ..op import Decompose
 from .rewrite import rebuild
 
@@ -28,4 +28,11 @@ def expand(node: Node, operands: list[Any]) -> Any:
     result = lower.expand(*operands, **node.attributes)
     if result is NotImplemented:  # this form of the op has no expansion; it stays a host call
         return None
-    return result
+    if isinstance(result, tuple):
+        return tuple(typed(part, var) for part, var in zip(result, node.outputs))
+    return typed(result, node.outputs[0])
+
+
+def typed(value: Any, var: Var) -> Any:
+    """An expansion may promote where the op itself does not (bools become integers)."""
+    return value if value.dtype is var.dtype else value.to(var.dtype)
