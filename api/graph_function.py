@@ -16,7 +16,7 @@ from .ir import graph as graph_module
 from .ir import reverse
 from .ir.bind import state
 from .ir.graph import RESULT, Graph
-from .ir.op import TABLE
+from .ir.ops.views import zeros
 from .ir.partition import Partition, partition
 from .ir.passes import Step, dead_code, optimise
 from .tracer.eager import history
@@ -205,7 +205,7 @@ class CompiledFunctionBackward(Node):
         if self.saved is None:
             raise RuntimeError(FREED)
         filled = [
-            TABLE["full"](size=t.shape, fill_value=0, dtype=t.dtype) if g is None else g
+            zeros(t) if g is None else g
             for g, t in zip([*grads, *[None] * len(self.out_types)], self.out_types)
         ]
         if state.grad_enabled:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .bind import interpreting, state
+from .bind import interpreting
 from .graph import Graph, Input, Node, Origin, Output, Place, Var, freeze
 from .op import TABLE, Op
 from .types import TensorType, result_type, scalar_dtype
@@ -147,7 +147,3 @@ def number_type(value: Any, operands: Sequence[Any]) -> Any:
     if not values:
         return scalar_dtype(value)
     return result_type([*values, value])
-
-
-def current_builder() -> Any:
-    return state.top

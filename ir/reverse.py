@@ -12,6 +12,7 @@ from typing import Any
 
 from .builder import Builder, Symbol
 from .graph import ARGUMENT, GRAD_OF, GRADIENT, RESULT, Graph, Node, Origin, Var
+from .ops.views import zeros
 from .pull import Frame, pull
 from .types import TensorType
 
@@ -111,12 +112,6 @@ def wants_gradient(node: Node, position: int, reaching: set[Var]) -> bool:
 def add_gradient(grads: dict[Var, Any], var: Var, grad: Any) -> None:
     earlier = grads.get(var)
     grads[var] = grad if earlier is None else earlier + grad
-
-
-def zeros(type_: TensorType) -> Any:
-    from .op import TABLE
-
-    return TABLE["full"](size=type_.shape, fill_value=0, dtype=type_.dtype)
 
 
 def grad(

@@ -286,9 +286,7 @@ def _like(name: str, value: int) -> Any:
     ) -> Tensor:
         check_like(name, input)
         require_cpu(device)
-        result = TABLE["full"](size=tuple(input.shape), fill_value=value,
-                               dtype=as_dtype(dtype) or input.dtype)  # fmt: skip
-        return finish(result, requires_grad)
+        return full_like(input, value, dtype=dtype, requires_grad=requires_grad)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input): of the input's shape and dtype."

@@ -6,7 +6,8 @@ import functools
 from typing import Any
 
 from ..ir.bind import notify, state
-from ..ir.op import TABLE, fit
+from ..ir.op import fit
+from ..ir.ops.views import zeros
 from ..ir.types import TensorType, broadcast_shapes
 from .eager import history
 from .function_outputs import attach
@@ -106,7 +107,7 @@ class BackwardNode(Node, FunctionCtx):
     def apply(self, grads: list[Any]) -> list[Any]:
         grads = grads + [None] * (len(self._types) - len(grads))
         if self.materialize_grads:
-            grads = [zeros_of(t) if g is None and t is not None else g
+            grads = [zeros(t) if g is None and t is not None else g
                      for g, t in zip(grads, self._types)]  # fmt: skip
         results = backward_of(self._forward_cls)(self, *grads)
         return self._arrange(results if isinstance(results, tuple) else (results,))
@@ -165,10 +166,6 @@ class BackwardNode(Node, FunctionCtx):
 
 _PRIVATE = {"edges", "extra", "place", "sequence", "_saved", "_types", "_positions", "_in_types",
             "_count"}  # fmt: skip
-
-
-def zeros_of(type_: TensorType) -> Any:
-    return TABLE["full"](size=type_.shape, fill_value=0, dtype=type_.dtype)
 
 
 def backward_of(cls: Any) -> Any:

@@ -21,6 +21,7 @@ from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
 from ..ir.op import TABLE, Op
+from ..ir.ops.views import zeros
 from ..ir.types import FLOAT, TensorType, result_type
 from . import eager
 from .inplace import look, put
@@ -388,7 +389,7 @@ def record_backward(node: Any, outputs: list[Any], name: str) -> Any:
             for grad in grads:
                 inner.var_of(grad)
             results = node.apply(list(grads))
-            filled = [zeros_of(t) if r is None else r for r, t in zip(results, node._in_types)]
+            filled = [zeros(t) if r is None else r for r, t in zip(results, node._in_types)]
     finally:
         state.grad_enabled = previous
     if inner.problems or inner.branches:
@@ -397,10 +398,6 @@ def record_backward(node: Any, outputs: list[Any], name: str) -> Any:
     read = inner.externals[len(grads) :]
     inputs = (*graph.inputs[len(grads) :], *graph.inputs[: len(grads)])
     return graph.replace(inputs=inputs), read, len(node._in_types)
-
-
-def zeros_of(type_: TensorType) -> Tensor:
-    return TABLE["full"](size=type_.shape, fill_value=0, dtype=type_.dtype)
 
 
 def chain_between(recorder: Recorder, tensor: Tensor, memory: Memory) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..inline import inline
 from ..op import Decompose, define
-from ..types import TensorType
+from .views import zeros
 
 
 def _results(operands: tuple[Any, ...], count: int, outputs: int) -> tuple[Any, ...]:
@@ -25,12 +25,6 @@ def _rule(grads: Any, results_type: Any, operands: Any, i: int, backward: Any, c
     filled = [zeros(t) if g is None else g for g, t in zip(grads, results_type)]
     read = operands[count + len(results_type) :]
     return inline(backward, [*read, *filled])[i]
-
-
-def zeros(type_: TensorType) -> Any:
-    from .creation import full
-
-    return full(size=type_.shape, fill_value=0, dtype=type_.dtype)
 
 
 call = define(
