@@ -11,7 +11,7 @@ import numpy as np
 
 from .ir import interp
 from .ir.graph import RESULT, SAVED, WRITE, Graph
-from .tracer.inplace import bump
+from .tracer.places import user_place
 from .tracer.tensor import Tensor
 
 _all: weakref.WeakSet[Executor] = weakref.WeakSet()
@@ -57,11 +57,15 @@ class Executor:
 
     def finish(self, arrays: Any, inputs: Any) -> list[Tensor]:
         """Results as tensors; writes into `inputs` are counted."""
-        for k, target in self.writes:
-            tensor = inputs[target]
-            if arrays[k] is not tensor._array:
-                np.copyto(tensor._array, arrays[k])
-            bump(tensor.storage_)
+        if self.writes:
+            place = user_place()
+            for k, target in self.writes:
+                tensor = inputs[target]
+                if arrays[k] is not tensor._array:
+                    np.copyto(tensor._array, arrays[k])
+                storage = tensor.storage_
+                storage.version += 1
+                storage.written = place
         wrap = Tensor._wrap
         return [wrap(arrays[k], dtype) for k, dtype in self.results]
 

@@ -3,7 +3,8 @@
 Python values the body can read are found by looking at its code: closure cells and globals that
 hold numbers, strings or bools, of the function and of the functions it names; containers of such
 values; plain attributes of the objects it reaches. Modules report changes through `epoch`, so for
-them a hit costs one compare; the rest, usually a handful of values, is compared at each call.
+them a hit costs one compare; the rest is watched in memory (`runtime/watch.py`), and compared
+value by value only where a word has changed or nothing can be watched.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .ir.bind import epoch
 PLAIN = (int, float, bool, str, type(None), bytes)
 MAX_OBJECTS = 5000
 MAX_ITEMS = 64  # of one container; larger ones are data, not settings
+MAX_ALARMS = 8  # then watching costs more than comparing
 TABLES = ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks",
           "_backward_hooks", "_backward_pre_hooks")  # fmt: skip
 
@@ -39,6 +41,8 @@ class Environment:
             if not isinstance(leaf, PLAIN):
                 self.visit(leaf)
         self.epoch = epoch.value
+        self.unchanged: Any = None  # the watch over what `compare` looks at
+        self.alarms = 0  # of the watch, in a row, without a change that matters
 
     # --- finding ---
 
@@ -133,7 +137,18 @@ class Environment:
     # --- checking ---
 
     def quick_failure(self) -> str | None:
-        """What no epoch tells of: cells, globals, containers, objects. Each call reads them."""
+        """What no epoch tells of: cells, globals, containers, objects."""
+        if self.unchanged is not None and self.unchanged():
+            self.alarms = 0
+            return None
+        reason = self.compare()
+        if reason is None and self.alarms < MAX_ALARMS:
+            self.alarms += 1
+            self.unchanged = self.watched()
+        return reason
+
+    def compare(self) -> str | None:
+        """Each value with what it was."""
         for cell, value in self.cells:
             if not same(cell.cell_contents, value):
                 return f"a closure variable changed from {value!r} to {cell.cell_contents!r}"
@@ -142,7 +157,7 @@ class Environment:
                 return f"global {name} changed from {value!r} to {space.get(name)!r}"
         for container, before in self.containers:
             now = container if isinstance(container, dict) else dict(enumerate(container))
-            changed = first_change(before, plain_items(now))
+            changed = first_change(before, plain_items(now)) if now or before else None
             if changed is not None:
                 return f"item {changed!r} of a {type(container).__name__} changed"
         for owner, before in self.objects:
@@ -150,6 +165,25 @@ class Environment:
             if changed is not None:
                 return f"{type(owner).__name__}.{changed} changed"
         return None
+
+    def watched(self) -> Any:
+        """A watch over all that `compare` looks at; None where that is impossible."""
+        from .runtime import watch
+
+        words: watch.Words = []
+        try:
+            for cell, _ in self.cells:
+                words += watch.of_cell(cell)
+            for space, name, _ in self.globals:
+                words += watch.of_entry(space, name)
+            for container, _ in self.containers:
+                of = watch.of_dict if isinstance(container, dict) else watch.of_list
+                words += of(container)
+            for owner, _ in self.objects:
+                words += watch.of_attributes(owner)
+        except watch.Unwatchable:
+            return None
+        return watch.watch(words)
 
     def failure(self) -> str | None:
         """Which value changed since, or None; looks at modules too."""

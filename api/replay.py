@@ -184,7 +184,7 @@ def shortcut(trace: Trace, structure: Any, leaves: list[Any]) -> Any:
                 return MISS
         if several and shared_arguments(args) != shared:
             return MISS
-        if environment.quick_failure() is not None or (guarded and trace.applies(args)):
+        if (trace.applies(args) if guarded else environment.quick_failure()) is not None:
             return MISS
         results = run(gather(args))
         trace.hits += 1

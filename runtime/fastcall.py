@@ -180,10 +180,13 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-class _Table(np.ndarray):
+class Table(np.ndarray):
     """The words that native code reads, and the owner of what they point to."""
 
     keep: list[object]
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.keep = []
 
 
 @cache
@@ -218,12 +221,18 @@ def _new_function() -> Callable[..., Any]:
 
 def _native(call: Call) -> Callable[..., Any]:
     table = _table_of(call)
-    method = _MethodDef(call.name.encode(), _library().address("wengert_call"), METH_FASTCALL, None)
-    table.keep += [method, _library(), call]
+    table.keep.append(call)
+    return function(call.name, _library(), "wengert_call", table)
+
+
+def function(name: str, library: jit.Library, symbol: str, table: Table) -> Callable[..., Any]:
+    """A built-in function whose code is `symbol` and whose `self` is a table of words."""
+    method = _MethodDef(name.encode(), library.address(symbol), METH_FASTCALL, None)
+    table.keep += [method, library]
     return _new_function()(ctypes.addressof(method), table, None)
 
 
-def _table_of(call: Call) -> _Table:
+def _table_of(call: Call) -> Table:
     keep: list[object] = []
 
     def words(values: Sequence[int]) -> int:
@@ -252,8 +261,8 @@ def _table_of(call: Call) -> _Table:
     records = [
         word for expected in (*call.arguments, *call.results) for word in _record(expected, words)
     ]
-    table = np.array(head + records, np.int64).view(_Table)
-    table.keep = keep
+    table = np.array(head + records, np.int64).view(Table)
+    table.keep += keep
     return table
 
 

@@ -104,24 +104,24 @@ def _fields(array: np.ndarray) -> dict[str, tuple[object, object]]:
     at = id(array)
     flags = ctypes.c_int32.from_address(at + FLAGS).value
     seen: dict[str, tuple[object, object]] = {
-        "type": (_word(at + TYPE), id(np.ndarray)),
-        "data": (_word(at + DATA), array.__array_interface__["data"][0]),
+        "type": (word_at(at + TYPE), id(np.ndarray)),
+        "data": (word_at(at + DATA), array.__array_interface__["data"][0]),
         "nd": (ctypes.c_int32.from_address(at + ND).value, array.ndim),
-        "descr": (_word(at + DESCR), id(array.dtype)),
+        "descr": (word_at(at + DESCR), id(array.dtype)),
         "contiguous": (bool(flags & C_CONTIGUOUS), array.flags.c_contiguous),
         "aligned": (bool(flags & ALIGNED), array.flags.aligned),
         "writeable": (bool(flags & WRITEABLE), array.flags.writeable),
     }
     if array.ndim and all(found == expected for found, expected in seen.values()):
-        seen["dims"] = (_words(_word(at + DIMS), array.ndim), array.shape)
-        seen["strides"] = (_words(_word(at + STRIDES), array.ndim), array.strides)
+        seen["dims"] = (_words(word_at(at + DIMS), array.ndim), array.shape)
+        seen["strides"] = (_words(word_at(at + STRIDES), array.ndim), array.strides)
     return seen
 
 
 def _float_trouble() -> str:
     for value in (1.5, -3.25e300):
         found = ctypes.c_double.from_address(id(value) + FLOAT).value
-        if _word(id(value) + TYPE) != id(float) or found != value:
+        if word_at(id(value) + TYPE) != id(float) or found != value:
             return f"float: {found} where Python says {value}"
     return ""
 
@@ -153,12 +153,13 @@ def slot_offset(cls: type, slot: str) -> int:
     mark = object()
     setattr(probe, slot, mark)
     for at in range(HEAD, cls.__basicsize__, 8):
-        if _word(id(probe) + at) == id(mark):
+        if word_at(id(probe) + at) == id(mark):
             return at
     raise TypeError(f"{cls.__name__}.{slot} is not an entry of __slots__")
 
 
-def _word(at: int) -> int:
+def word_at(at: int) -> int:
+    """The 64-bit word at an address."""
     return ctypes.c_uint64.from_address(at).value
 
 

@@ -1,0 +1,165 @@
+"""Watching Python values for change: a few words of memory, compared natively.
+
+What a dict, list, closure cell or object holds is tied to words of memory that differ when it
+does: a dict's version, a list's items, the value in a cell. `Watch(words)` is a callable that
+answers whether they are all as they were, in some tens of nanoseconds for a hundred of them.
+
+Invariants:
+- An answer of True is final: nothing watched was changed. False only says "look yourself".
+- Watched objects must outlive the Watch; the maker keeps them.
+- Values inside are compared by identity, so only immutable ones are covered.
+- Where memory is not laid out as expected (`trouble()`) nothing can be watched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import string
+import sys
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import cache as object_cache
+from . import fastcall, jit, layout
+from .layout import HEAD, word_at
+
+Words = list[tuple[int, int]]  # addresses, and what is there
+
+DICT_VERSION, DICT_KEYS = HEAD + 8, HEAD + 16
+CELL_VALUE = HEAD
+LIST_SIZE, LIST_ITEMS = HEAD, HEAD + 8
+
+
+class Unwatchable(TypeError):
+    """The value is not kept as this module expects."""
+
+
+def watch(words: Words) -> Callable[[], bool] | None:
+    """A callable that answers whether all words are as given; None where there can be none."""
+    if trouble():
+        return None
+    return _native(words)
+
+
+def of_dict(value: dict[Any, Any]) -> Words:
+    """All entries of a dict: any assignment changes its version."""
+    return _now(id(value) + DICT_VERSION)
+
+
+def of_entry(space: dict[Any, Any], name: str) -> Words:
+    """One entry of a dict that changes all the time, such as a module's globals."""
+    keys = word_at(id(space) + DICT_KEYS)
+    value = id(space[name])
+    key = next(id(k) for k in space if k == name)
+    size = sys.getsizeof(space) - dict.__basicsize__
+    table = (ctypes.c_uint64 * (size // 8)).from_address(keys)
+    for at in range(len(table) - 1):
+        if table[at] == key and table[at + 1] == value:
+            return [*_now(id(space) + DICT_KEYS), (keys + 8 * (at + 1), value)]
+    raise Unwatchable(f"entry {name!r}")
+
+
+def of_cell(cell: Any) -> Words:
+    """A variable of a closure."""
+    return _now(id(cell) + CELL_VALUE)
+
+
+def of_list(value: list[Any]) -> Words:
+    """All items of a list."""
+    items = word_at(id(value) + LIST_ITEMS)
+    return [*_now(id(value) + LIST_SIZE, id(value) + LIST_ITEMS),
+            *_now(*(items + 8 * k for k in range(len(value))))]  # fmt: skip
+
+
+def of_attributes(owner: Any) -> Words:
+    """All attributes that an object has in its `__dict__`."""
+    attributes = owner.__dict__
+    # CPython keeps the dict's address before the head or, with an offset, behind it
+    for at in (-24, -8, -16, -32, *range(HEAD, type(owner).__basicsize__, 8)):
+        if word_at(id(owner) + at) == id(attributes):
+            return [(id(owner) + at, id(attributes)), *of_dict(attributes)]
+    raise Unwatchable(type(owner).__name__)
+
+
+def of_slot(owner: Any, slot: str) -> Words:
+    """An attribute that an object has in a slot."""
+    return _now(id(owner) + layout.slot_offset(type(owner), slot))
+
+
+def _now(*addresses: int) -> Words:
+    return [(address, word_at(address)) for address in addresses]
+
+
+# --- native code ---------------------------------------------------------------------------------
+
+
+@cache
+def _library() -> jit.Library:
+    text = string.Template(Path(__file__).with_name("watch.ll").read_text())
+    imports = {"True": id(True), "False": id(False),
+               "Py_IncRef": layout.python_function("Py_IncRef")}  # fmt: skip
+    return object_cache.build(
+        text.substitute(DATA=layout.DATA), ["wengert_unchanged"], imports, options=jit.LIGHT
+    )
+
+
+def _native(words: Words) -> Callable[[], bool]:
+    flat = [len(words), *(word for pair in words for word in pair)]
+    table = np.array(flat, np.uint64).view(fastcall.Table)
+    return fastcall.function("unchanged", _library(), "wengert_unchanged", table)
+
+
+# --- is memory as expected? ----------------------------------------------------------------------
+
+
+@cache
+def trouble() -> str:
+    """Why values cannot be watched here; "" if they can."""
+    if sys.version_info >= (3, 13):
+        return "dicts of this Python have no version"
+    try:
+        return fastcall.reason_for_fallback() or _self_test()
+    except Exception as error:  # an unknown interpreter may fail in any way: that is an answer
+        return f"the self-test failed: {error!r}"
+
+
+def _self_test() -> str:
+    for name, words, change in _changes():
+        unchanged = _native(words)
+        before = unchanged(), unchanged()
+        change()
+        if before != (True, True) or unchanged():
+            return f"a change of {name} was not seen"
+    return ""
+
+
+class _Owner:
+    value = 0
+
+
+def _changes() -> Iterable[tuple[str, Words, Callable[[], Any]]]:
+    """Values of each kind, and a way to change each."""
+    counter = 1000
+
+    def set_cell() -> None:
+        nonlocal counter
+        counter += 1
+
+    yield "a closure variable", of_cell(set_cell.__closure__[0]), set_cell  # type: ignore[index]
+    numbers = {"a": 1000, "b": 2000}
+    yield "a dict", of_dict(numbers), lambda: numbers.update(a=1001)
+    yield "a new key", of_dict(numbers), lambda: numbers.update(c=1)
+    yield "an entry", of_entry(numbers, "b"), lambda: numbers.update(b=2001)
+    yield "a table", of_entry(numbers, "b"), lambda: numbers.update((str(k), k) for k in range(99))
+    items = [1000, 2000]
+    yield "an item", of_list(items), lambda: items.__setitem__(1, 2001)
+    yield "a list", of_list(items), lambda: items.append(3000)
+    owner = _Owner()
+    for _ in range(40):  # long enough for the interpreter to specialise the store
+        words = of_attributes(owner)
+        yield "an attribute", words, lambda: setattr(owner, "value", owner.value + 1000)
+    yield "all attributes", of_attributes(owner), lambda: setattr(owner, "__dict__", {})
