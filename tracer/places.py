@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from bisect import bisect_right
 from typing import Any
 
 Place = tuple[Any, int]  # a code object and an instruction offset
@@ -11,6 +12,9 @@ Place = tuple[Any, int]  # a code object and an instruction offset
 OUR_FILES: dict[str, bool] = {}
 USERS_FILES: set[str] = set()  # those known to be none of ours
 _PACKAGE_FOLDERS: list[str] = []
+# by id of a code object: itself, and its `line_starts`; recording asks for a line at every op
+_LINES: dict[int, tuple[Any, list[int], list[int]]] = {}
+MOST_LINE_TABLES = 500
 
 
 def add_package_folder(folder: str) -> None:
@@ -56,8 +60,19 @@ def describe_place(place: Place | None) -> str:
 def line_of(place: Place) -> int:
     """The line number of a place."""
     code, offset = place
-    line = code.co_firstlineno
-    for start, stop, number in code.co_lines():
-        if start <= offset < stop and number is not None:
-            line = number
-    return int(line)
+    known = _LINES.get(id(code))
+    if known is None or known[0] is not code:
+        known = _LINES[id(code)] = (code, *line_starts(code))
+        if len(_LINES) > MOST_LINE_TABLES:
+            _LINES.clear()
+    _, starts, lines = known
+    return lines[bisect_right(starts, offset) - 1]
+
+
+def line_starts(code: Any) -> tuple[list[int], list[int]]:
+    """Offsets at which a line begins, in order, and those lines."""
+    starts, lines = [-1], [code.co_firstlineno]
+    for start, _, line in code.co_lines():
+        starts.append(start)
+        lines.append(lines[-1] if line is None else line)
+    return starts, lines

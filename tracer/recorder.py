@@ -36,6 +36,7 @@ class Recorder:
     def __init__(self, name: str):
         self.builder = Builder(re.sub(r"\W+", "_", name).strip("_") or "function")
         self.entries: dict[int, Entry] = {}
+        self.lying_in: dict[int, list[int]] = {}  # id of a memory's root -> ids of its tensors
         self.memories: dict[int, Memory] = {}
         self.bound: list[tuple[Tensor, Tensor]] = []  # an input, and another tensor that is it
         self.externals: list[Tensor] = []  # aligned with the builder's inputs
@@ -88,14 +89,19 @@ class Recorder:
     def define(self, op: Op, inputs: Any, tensor: Tensor, var: Var, attrs: Any, k: int) -> None:
         if op.is_view:
             source = self.entries[id(inputs[0])]
-            self.entries[id(tensor)] = Entry(
-                tensor, source.memory, (*source.chain, (op, attrs, k)), var, source.cut
-            )
+            chain = (*source.chain, (op, attrs, k))
+            self.enter(Entry(tensor, source.memory, chain, var, source.cut))
             return
         root = tensor._array if tensor._storage is None else tensor._storage.root
         memory = Memory(root, var, None)
         self.memories[id(root)] = memory
-        self.entries[id(tensor)] = Entry(tensor, memory, (), var)
+        self.enter(Entry(tensor, memory, (), var))
+
+    def enter(self, entry: Entry) -> Entry:
+        """From now on the entry says what its tensor is."""
+        self.entries[id(entry.tensor)] = entry
+        self.lying_in.setdefault(id(entry.memory.root), []).append(id(entry.tensor))
+        return entry
 
     def keep_wrapped(self, inputs: Any, outputs: Any) -> None:
         """Arithmetic among run-time numbers gives run-time numbers."""
@@ -163,7 +169,7 @@ class Recorder:
             self.on_lift(tensor)
         memory = Memory(root, symbol.var, position)
         self.memories[key] = memory
-        entry = self.entries[id(tensor)] = Entry(tensor, memory, (), symbol.var)
+        entry = self.enter(Entry(tensor, memory, (), symbol.var))
         if tensor._requires_grad:
             self.needing.add(symbol.var)
         return entry
@@ -176,23 +182,22 @@ class Recorder:
 
     def alias_of_known(self, tensor: Tensor, memory: Memory) -> Entry:
         """Another tensor on memory that is known: the same extent is an alias, else a new input."""
-        for entry in list(self.entries.values()):
-            if entry.memory.root is memory.root and same_extent(entry.tensor, tensor):
+        for known in self.lying_in[id(memory.root)]:
+            entry = self.entries[known]
+            if same_extent(entry.tensor, tensor):
                 memory = entry.memory
                 if memory.external is not None:
                     self.bound.append((self.externals[memory.external], tensor))
                 fresh = Entry(tensor, memory, entry.chain, self.var_of(entry.tensor))
                 if not tensor._requires_grad and fresh.var in self.needing:
                     fresh.var, fresh.cut = self.emit("stop_gradient", fresh.var), True
-                self.entries[id(tensor)] = fresh
-                return fresh
+                return self.enter(fresh)
         chain = chain_between(self, tensor, memory)
         if chain is None or self.describe(tensor)[0] == ARGUMENT:
             return self.set_apart(tensor, memory)
         with interpreting(self.builder):
             symbol = look(Symbol(memory.var), chain)
-        entry = self.entries[id(tensor)] = Entry(tensor, memory, chain, symbol.var)
-        return entry
+        return self.enter(Entry(tensor, memory, chain, symbol.var))
 
     def set_apart(self, tensor: Tensor, memory: Memory) -> Entry:
         """An input that shares memory with another: right as long as nothing is written there."""
@@ -236,13 +241,13 @@ class Recorder:
         cut = var in self.needing
         if cut:
             var = self.emit("stop_gradient", var)
-        self.entries[id(result)] = Entry(result, entry.memory, entry.chain, var, True)
+        self.enter(Entry(result, entry.memory, entry.chain, var, True))
 
     def aliased(self, source: Tensor, result: Tensor) -> None:
         """`result` is `source` before it is written: the same Var, on memory of its own."""
         var = self.var_of(source)
         memory = Memory(result._array, var, None)
-        self.entries[id(result)] = Entry(result, memory, (), var)
+        self.enter(Entry(result, memory, (), var))
 
     def made(self, tensor: Tensor) -> None:
         """A tensor was made from Python data: a constant of the trace, fresh at every call."""
@@ -251,7 +256,7 @@ class Recorder:
         value = Tensor._wrap(tensor._array.copy(), tensor.dtype)
         var = self.lift(value).var
         self.memories[id(tensor.storage_.root)] = memory = Memory(tensor.storage_.root, var, None)
-        self.entries[id(tensor)] = Entry(tensor, memory, (), var)
+        self.enter(Entry(tensor, memory, (), var))
 
     def from_array(self) -> None:
         """A NumPy array became a tensor: its contents may differ at the next call."""
@@ -301,7 +306,7 @@ class Recorder:
 
     def grad_read(self, owner: Tensor) -> None:
         """`.grad` of a tensor is looked at: a guard on its being None, and whose it is."""
-        if id(owner) in self.grad_changed or id(owner) in self.entries_made():
+        if id(owner) in self.grad_changed or self.computed(owner):
             return
         grad = owner._grad
         if grad is not None and id(grad) not in self.entries:
@@ -313,9 +318,10 @@ class Recorder:
             self.guarded[id(owner)] = owner
             self.grad_guards.append((owner, is_none))
 
-    def entries_made(self) -> set[int]:
-        """Ids of tensors the body itself computed: their `.grad` needs no guard."""
-        return {i for i, e in self.entries.items() if e.memory.external is None}
+    def computed(self, tensor: Tensor) -> bool:
+        """Did the body itself compute the tensor? Then its `.grad` needs no guard."""
+        entry = self.entries.get(id(tensor))
+        return entry is not None and entry.memory.external is None
 
     def grad_set(self, owner: Tensor) -> None:
         """`.grad` of a tensor was replaced by another tensor or None."""
@@ -335,8 +341,7 @@ class Recorder:
 
     def hooked(self, tensor: Tensor) -> None:
         """A hook was put on a value the body computed: it must run at every backward."""
-        entry = self.entries.get(id(tensor))
-        if entry is not None and entry.memory.external is None:
+        if self.computed(tensor):
             self.refuse("a hook or retain_grad() on a value inside the function")
 
     def flag_changed(self, tensor: Tensor) -> None:
