@@ -48,6 +48,7 @@ class GraphFunction:
             k for k, o in enumerate(results)
             if o.var.dtype.is_differentiable and (needs is None or k in needs)
         ]  # fmt: skip
+        self.reached = reverse.reached(self.trace, self.differentiable)
 
     # --- compiled forms ---
 
@@ -138,7 +139,8 @@ class GraphFunction:
     def run_for(self, inputs: list[Tensor], history: bool) -> list[Tensor]:
         """With history where the caller wants one and an input requires grad."""
         if history and self.differentiable:
-            wanted = tuple([k for k, t in enumerate(inputs) if t._requires_grad])
+            reached = self.reached
+            wanted = tuple([k for k, t in enumerate(inputs) if t._requires_grad and k in reached])
             if wanted:
                 return self.run_recorded(inputs, wanted)
         return self.run_plain(inputs)

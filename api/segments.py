@@ -70,10 +70,10 @@ class Segment:
         """Which inputs will get gradients at a call."""
         if not history:
             return ()
-        needing = self.facts.needing
+        needing, reached = self.facts.needing, self.function.reached
         return tuple(
-            k for k, key in enumerate(self.keys_in)
-            if (self.flags[k] if key[0] == "in" else self.facts.vars[key] in needing)
+            k for k, key in enumerate(self.keys_in) if k in reached
+            and (self.flags[k] if key[0] == "in" else self.facts.vars[key] in needing)
         )  # fmt: skip
 
     def inputs(self, leaves: list[Any], values: dict[Any, Any]) -> list[Any] | None:

@@ -102,6 +102,18 @@ def propagate(graph: Graph, builder: Builder, grads: dict[Var, Any], targets: se
     builder.place = builder.origin = None
 
 
+def reached(graph: Graph, results: Sequence[int]) -> frozenset[int]:
+    """Positions of the inputs that a gradient of `results` (numbers of results) can arrive at."""
+    found = [o.var for o in graph.outputs if o.kind == RESULT]
+    arriving = {found[k] for k in results}
+    for node in reversed(graph.nodes):
+        if any(v in arriving for v in node.outputs):
+            differentiable = {v for v in node.present() if v.dtype.is_differentiable}
+            arriving.update(v for k, v in enumerate(node.inputs)
+                            if v in differentiable and node.op.rule_for(k) is not None)  # fmt: skip
+    return frozenset(k for k, i in enumerate(graph.inputs) if i.var in arriving)
+
+
 def wants_gradient(node: Node, position: int, reaching: set[Var]) -> bool:
     var = node.inputs[position]
     if var is None or var not in reaching or not var.dtype.is_differentiable:

@@ -46,9 +46,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    from . import cache, coverage, demo, doctor, explain, graphs
+    from . import cache, coverage, demo, doctor, explain, fuzz, graphs
 
-    for module in (demo, explain, graphs, coverage, cache, doctor):
+    for module in (demo, explain, graphs, coverage, cache, doctor, fuzz):
         module.register(commands)
     return parser
 

@@ -1,0 +1,163 @@
+"""What must agree between routes, and how closely.
+
+How far rounding can move a result is measured, not guessed: the float64 run is repeated with every
+value on the way off by as much as the narrowest dtype of the program rounds (`routes.reference`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .program import Program
+from .routes import ROUTES, Outcome, reference, run
+
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "complex64": 2.0**-23}
+LARGEST = {"float16": 6e4}
+RUNS = 4
+# A route may differ by several times what was seen in a few runs, and by some roundings at least.
+SPREADS, ROUNDINGS = 12.0, 64.0
+SMALL_RESULT = 1e-3
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two routes part: in which call, which value, how (`kind`), and what was seen."""
+
+    route: str
+    kind: str
+    name: str
+    call: int
+    detail: str
+
+    def alike(self, other: Difference | None) -> bool:
+        """Is this the same fault, as far as one can tell?"""
+        return other is not None and (self.route, self.kind) == (other.route, other.kind)
+
+    def __str__(self) -> str:
+        return f"{self.route}, call {self.call}, {self.name}: {self.kind}: {self.detail}"
+
+
+@dataclass
+class Bound:
+    """The float64 value and how far each element may be from it."""
+
+    value: np.ndarray
+    margin: np.ndarray
+
+
+def difference(program: Program) -> Difference | None:
+    """The first disagreement between routes, or None."""
+    outcomes = {route: run(program, route) for route in ROUTES}
+    for route in ROUTES[1:]:
+        for call, (expected, seen) in enumerate(zip(outcomes["eager"], outcomes[route])):
+            worst = plain_difference(expected, seen, route, call)
+            if worst is not None:
+                return worst
+    bounds, in_range = measured(program, outcomes["eager"])
+    for route in ROUTES:
+        for call, (expected, seen) in enumerate(zip(outcomes["eager"], outcomes[route])):
+            worst = value_difference(expected, seen, bounds[call], route, call, in_range)
+            if worst is not None:
+                return worst
+    return None
+
+
+def plain_difference(expected: Outcome, seen: Outcome, route: str, call: int) -> Difference | None:
+    """Disagreement in errors, names, dtypes, shapes and history."""
+    if expected.error != seen.error and not overwritten(expected):
+        detail = (f"{expected.error or 'no error'} {expected.message[:200]!r} eagerly, "
+                  f"{seen.error or 'no error'} {seen.message[:300]!r} here")  # fmt: skip
+        return Difference(route, "error " + seen.error, "the call", call, detail)
+    if expected.error or seen.error:
+        return None
+    for name in sorted(expected.values.keys() | seen.values.keys()):
+        if name not in expected.values or name not in seen.values:
+            where = "only here" if name in seen.values else "only eagerly"
+            return Difference(route, "presence", name, call, where)
+        a, b = expected.values[name], seen.values[name]
+        for kind, left, right in (("dtype", a.dtype, b.dtype), ("shape", a.array.shape,
+                                  b.array.shape), ("history", a.history, b.history)):  # fmt: skip
+            if left != right:
+                return Difference(route, kind, name, call, f"{left} eagerly, {right} here")
+    return None
+
+
+def overwritten(eager: Outcome) -> bool:
+    """Did eager miss a value that was written in place? A graph has all its values, so compiled
+    code computes the gradient (as torch's compiler does)."""
+    return "modified by an inplace operation" in eager.message
+
+
+def measured(program: Program, eager: list[Outcome]) -> tuple[list[dict[str, Bound]], bool]:
+    """Bounds for every float value of every call; did all values fit their dtypes?"""
+    dtypes = {found.dtype for outcome in eager for found in outcome.values.values()}
+    dtypes |= {i.dtype for i in program.inputs}
+    dtypes |= {name for name in EPSILON for s in program.statements if f"torch.{name}" in s.text}
+    epsilon = max((EPSILON[d] for d in dtypes if d in EPSILON), default=2.0**-52)
+    exact, largest = reference(program, 0.0, 0)
+    noisy = [reference(program, epsilon, seed)[0] for seed in range(1, RUNS + 1)]
+    limit = min((LARGEST[d] for d in dtypes if d in LARGEST), default=1e37)
+    bounds = []
+    for call, outcome in enumerate(exact):
+        others = [run_[call] for run_ in noisy]
+        bounds.append({} if outcome.error else bounds_of(outcome, others, epsilon))
+    return bounds, largest < limit
+
+
+def bounds_of(exact: Outcome, noisy: list[Outcome], epsilon: float) -> dict[str, Bound]:
+    found = {}
+    for name, value in exact.values.items():
+        others = [o.values[name].array for o in noisy if name in o.values]
+        # a path or a shape that noise changes cannot be checked
+        if len(others) < len(noisy) or any(o.shape != value.array.shape for o in others):
+            continue
+        found[name] = bound(value.array, others, epsilon)
+    return found
+
+
+def bound(value: np.ndarray, others: list[np.ndarray], epsilon: float) -> Bound:
+    with np.errstate(all="ignore"):
+        wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+        spread = np.zeros(value.shape)
+        for other in others:
+            distance = np.abs(other.astype(wide.dtype) - wide)
+            same = (other == value) | (np.isnan(other) & np.isnan(wide))
+            spread = np.maximum(spread, np.where(same, 0.0, distance))
+        spread = np.where(np.isnan(spread), np.inf, spread)
+        scale = np.max(np.abs(wide[np.isfinite(wide)]), initial=SMALL_RESULT)
+    floor = ROUNDINGS * epsilon * scale if value.dtype.kind in "fc" else 0.0
+    return Bound(wide, SPREADS * spread + floor)
+
+
+def value_difference(eager: Outcome, seen: Outcome, bounds: dict[str, Bound], route: str, call: int,
+                     in_range: bool) -> Difference | None:  # fmt: skip
+    """Disagreement of elements: with eager, and of eager itself with float64."""
+    for name, found in seen.values.items():
+        limits = bounds.get(name)
+        if limits is None or limits.value.shape != found.array.shape or seen.error:
+            continue
+        against = limits.value if route == "eager" else eager.values[name].array
+        wrong = apart(found.array, against, limits.margin, strict=route != "eager")
+        if route == "eager" and not in_range:
+            continue
+        if wrong.any():
+            k = tuple(int(i[0]) for i in np.nonzero(wrong)) if wrong.ndim else ()
+            return Difference(route, "value", name, call, (
+                f"element {list(k)} is {found.array[k]!r}, expected {against[k]!r} within "
+                f"{limits.margin[k]:.3g}; {int(wrong.sum())} of {wrong.size} are wrong"))  # fmt: skip
+    return None
+
+
+def apart(found: np.ndarray, expected: np.ndarray, margin: np.ndarray, strict: bool) -> np.ndarray:
+    """Which elements differ by more than the margin? Where eager is not finite, float64 is no
+    judge of it (`strict` False), but other routes must not be finite either."""
+    wide = np.complex128 if "c" in (found.dtype.kind, expected.dtype.kind) else np.float64
+    a, b = found.astype(wide), expected.astype(wide)
+    with np.errstate(all="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | ~np.isfinite(margin)
+        close = np.abs(a - b) <= margin
+    if not strict:
+        same |= ~np.isfinite(a)
+    return ~(same | close)

@@ -1,0 +1,209 @@
+"""The ways to run a program, each giving an `Outcome` per call."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import grammar
+from .program import Input, Program
+
+ROUTES = ("eager", "interpreter", "compiled")
+WIDE = {
+    "float32": "float64",
+    "float16": "float64",
+    "bfloat16": "float64",
+    "complex64": "complex128",
+}
+_NARROW = re.compile(r"torch\.(bfloat16|float16|float32|complex64)\b")
+
+
+@dataclass
+class Found:
+    """One value: its dtype's name, whether it has a history, and its elements."""
+
+    dtype: str
+    history: bool
+    array: np.ndarray
+
+
+@dataclass
+class Outcome:
+    """What a call gave: results, gradients and inputs by name, or the type of its error."""
+
+    values: dict[str, Found] = field(default_factory=dict)
+    error: str = ""
+    message: str = ""
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def environment(**settings: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def widened(text: str) -> str:
+    """The text with narrow floating dtypes made wide."""
+    for method in ("float", "half", "bfloat16"):
+        text = text.replace(f".{method}()", ".double()")
+    return _NARROW.sub(lambda match: f"torch.{WIDE[match[1]]}", text)
+
+
+def make_inputs(inputs: tuple[Input, ...], seed: int, wide: bool = False) -> dict[str, Any]:
+    """The inputs of one call, by name; wide ones have the values of the narrow ones."""
+    return {i.name: make_input(i, seed, wide) for i in inputs}
+
+
+def make_input(made: Input, seed: int, wide: bool) -> Any:
+    space = grammar.namespace()
+    torch = space["torch"]
+    values = made.values(seed)
+    if made.dtype == "number":
+        return values
+    with quiet():
+        tensor = torch.tensor(values, dtype=getattr(torch, made.dtype))
+        if wide and made.dtype in WIDE:
+            tensor = tensor.to(getattr(torch, WIDE[made.dtype]))
+        tensor = eval(made.layout, {**space, "t": tensor})
+    return tensor.requires_grad_() if made.requires_grad else tensor
+
+
+def function_of(program: Program, captured: dict[str, Any], after: str = "", wide: bool = False,
+                helper: Any = None) -> Callable[..., Any]:  # fmt: skip
+    """The program as a Python function; `captured` are its tensors from outside."""
+    text = program.source(after)
+    space = {**grammar.namespace(), **captured, "observe": helper}
+    exec(widened(text) if wide else text, space)
+    return space["program"]  # type: ignore[no-any-return]
+
+
+def run(program: Program, route: str) -> list[Outcome]:
+    """The outcomes of all calls on one route."""
+    settings = {"WENGERT_STRICT": "1", "WENGERT_CHECK": "0"}
+    if route == "interpreter":
+        settings["WENGERT_BACKEND"] = "interpreter"
+    compiled = grammar.namespace()["torch"].compile if route != "eager" else (lambda f: f)
+    with environment(**settings), quiet():
+        captured = captured_inputs(program)
+        function = compiled(function_of(program, captured))
+        return [call(program, function, captured, k) for k in range(program.calls)]
+
+
+def reference(program: Program, noise: float, seed: int) -> tuple[list[Outcome], float]:
+    """Outcomes in float64 with each value, and each gradient, off by up to `noise` of itself; and
+    the largest finite magnitude met. Programs that draw random numbers stay in their own dtypes."""
+    torch = grammar.namespace()["torch"]
+    observer = Observer(noise, seed)
+    wide = not program.is_random
+    before = torch.get_default_dtype()
+    with quiet():
+        torch.set_default_dtype(torch.float64 if wide else before)
+        try:
+            captured = captured_inputs(program, wide)
+            function = function_of(program, captured, "observe({})", wide, observer)
+            outcomes = [call(program, function, captured, k, wide) for k in range(program.calls)]
+        finally:
+            torch.set_default_dtype(before)
+    return outcomes, observer.largest
+
+
+class Observer:
+    """Called with each value on its way: disturbs it, and notes how large it is."""
+
+    def __init__(self, noise: float, seed: int):
+        self.noise, self.largest = noise, 0.0
+        self.rng = np.random.default_rng(seed)
+
+    def __call__(self, value: Any) -> None:
+        array = value.detach().numpy()
+        if array.dtype.kind not in "fc" or not array.size:
+            return
+        finite = np.abs(array[np.isfinite(array)])
+        self.largest = max(self.largest, float(finite.max(initial=0.0)))
+        if self.noise:
+            if array.flags.writeable:
+                with np.errstate(all="ignore"):
+                    array *= self.factors(array.shape)
+            if value.requires_grad:
+                value.register_hook(self.disturbed)
+
+    def factors(self, shape: tuple[int, ...]) -> np.ndarray:
+        return 1 + self.noise * self.rng.uniform(-1, 1, shape)
+
+    def disturbed(self, gradient: Any) -> Any:
+        torch = grammar.namespace()["torch"]
+        return gradient * torch.tensor(self.factors(tuple(gradient.shape)), dtype=gradient.dtype)
+
+
+def captured_inputs(program: Program, wide: bool = False) -> dict[str, Any]:
+    return make_inputs(tuple(i for i in program.inputs if i.captured), program.seed, wide)
+
+
+def call(program: Program, function: Any, captured: dict[str, Any], number: int,
+         wide: bool = False) -> Outcome:  # fmt: skip
+    """One call, the gradients of its results, and the state of its inputs afterwards."""
+    torch = grammar.namespace()["torch"]
+    arguments = make_inputs(tuple(i for i in program.inputs if not i.captured),
+                            program.seed + number, wide)  # fmt: skip
+    outcome = Outcome()
+    torch.manual_seed(program.seed + number)
+    tensors = {n: t for n, t in {**arguments, **captured}.items() if not isinstance(t, float)}
+    for tensor in tensors.values():
+        tensor.grad = None
+    try:
+        results = function(*arguments.values())
+        for name, value in zip(program.outputs, results):
+            outcome.values[name] = found(value)
+        start_backward(torch, results)
+    except MemoryError:
+        raise
+    except Exception as error:
+        outcome.error, outcome.message = type(error).__name__, str(error)
+    for name, tensor in tensors.items():
+        outcome.values[f"{name} afterwards"] = found(tensor)
+        if tensor.grad is not None:
+            outcome.values[f"gradient of {name}"] = found(tensor.grad)
+    return outcome
+
+
+def start_backward(torch: Any, results: list[Any]) -> None:
+    """Backward from all results at once, with weights that tell elements apart."""
+    roots = [r for r in results if r.requires_grad]
+    if roots:
+        weights = [weights_for(torch, r) for r in roots]
+        torch.autograd.backward(roots, weights)
+
+
+def weights_for(torch: Any, root: Any) -> Any:
+    """Different for each element, and exact in every dtype."""
+    pattern = torch.arange(root.numel()).view(root.shape).remainder(7) - 2.5
+    return pattern.to(root.dtype)
+
+
+def found(value: Any) -> Found:
+    tensor = value.detach()
+    if tensor.dtype.itemsize == 2 and tensor.dtype.is_floating_point:
+        tensor = tensor.float()
+    return Found(str(value.dtype).rpartition(".")[2], value.requires_grad, np.array(tensor.numpy()))
