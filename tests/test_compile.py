@@ -190,3 +190,20 @@ def test_an_earlier_segment_keeps_what_a_later_one_writes():
         return result.sum()
 
     gradients_agree(f)
+
+
+def test_a_gradient_that_someone_keeps_is_not_overwritten():
+    weight = torch.ones(3, requires_grad=True)
+
+    @torch.compile
+    def step(x: torch.Tensor) -> torch.Tensor:
+        weight.grad = None
+        loss = (weight * x).sum()
+        loss.backward()
+        return loss
+
+    kept = []
+    for k in range(5):
+        step(torch.full((3,), float(k)))
+        kept.append(weight.grad)
+    assert [g.tolist() for g in kept] == [[float(k)] * 3 for k in range(5)]

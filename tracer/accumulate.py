@@ -133,12 +133,15 @@ def in_layout_of(leaf: Tensor, grad: Tensor, create_graph: bool) -> Tensor:
     wanted = leaf._array
     order = "K" if not wanted.flags.c_contiguous and dense(wanted) else "C"
     if not create_graph and grad.__class__ is Tensor and grad.dtype is leaf.dtype and (
-        state.top is state.bottom
+        state.top is state.bottom or hasattr(state.top, "copied")
     ):  # fmt: skip
         array = np.empty_like(wanted, order=order)
         array[...] = grad._array
-        return Tensor._wrap(array, leaf.dtype)
+        copy = Tensor._wrap(array, leaf.dtype)
+        notify("copied", grad, copy)
+        return copy
     fresh = Tensor._wrap(np.empty_like(wanted, order=order), leaf.dtype)
+    notify("made", fresh)
     return fresh.copy_(grad if create_graph else grad.detach())
 
 

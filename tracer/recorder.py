@@ -249,6 +249,13 @@ class Recorder:
         memory = Memory(result._array, var, None)
         self.enter(Entry(result, memory, (), var))
 
+    def copied(self, source: Tensor, result: Tensor) -> None:
+        """`result` has the value of `source` without history, in memory of its own."""
+        var = self.var_of(source)
+        var = self.emit("stop_gradient", var) if var in self.needing else var
+        memory = self.memories[id(result._array)] = Memory(result._array, var, None)
+        self.enter(Entry(result, memory, (), var))
+
     def made(self, tensor: Tensor) -> None:
         """A tensor was made from Python data: a constant of the trace, fresh at every call."""
         if id(tensor) in self.entries:
