@@ -17,6 +17,7 @@ from .inspection import Failure, Inspected
 from .ir.bind import state
 from .ir.events import log
 from .ir.types import default_dtype
+from .paths import Path
 from .pytree import flatten, unflatten
 from .recording import Recording
 from .replay import MISS, Trace, shortcut
@@ -146,7 +147,7 @@ class CompiledFunction(Inspected):
                 graph = recording.recorder.builder.graph()
                 self.failure = Failure(recording.problems[0], graph)
                 return False
-            trace = self.place_path(key, recording)
+            trace = self.place_path(key, recording.path)
             trace.prepare()
             return True
         except Exception as error:
@@ -164,13 +165,13 @@ class CompiledFunction(Inspected):
             self.traces.pop(key, None)
             return False
 
-    def place_path(self, key: Any, recording: Recording) -> Trace:
+    def place_path(self, key: Any, path: Path) -> Trace:
         """A new path joins the trace whose guards hold now, or starts one."""
         for trace in self.traces.get(key, ()):
-            if trace.accepts(recording):
-                trace.insert(recording)
+            if trace.accepts(path):
+                trace.insert(path)
                 return trace
-        trace = Trace(recording)
+        trace = Trace(path)
         self.traces.setdefault(key, []).append(trace)
         return trace
 

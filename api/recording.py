@@ -11,6 +11,7 @@ from typing import Any
 from .guards import Environment
 from .ir.bind import interpreting
 from .ir.graph import ARGUMENT, CAPTURED, SCALAR
+from .paths import path_of
 from .pytree import flatten, unflatten
 from .sources import Argument, Captured, ComputedView, Direct, GradOf, Number
 from .tracer.inplace import look
@@ -181,6 +182,7 @@ class Recording:
         leaked = self.leaked(out_leaves)
         if leaked:
             self.problems.append(f"{leaked} is kept in Python state by the body")
+        self.path = path_of(self)
 
     def maker(self, leaf: Any) -> Any:
         """How to make one leaf of the output at replay."""

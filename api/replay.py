@@ -7,8 +7,9 @@ from typing import Any
 from .guards import Environment
 from .ir.bind import epoch, state
 from .ir.graph import Graph
+from .paths import Path, hook_signature
 from .segments import Segment, cut, merge
-from .sharing import bound_arguments, shared_arguments
+from .sharing import shared_arguments
 from .sources import Argument, Captured
 from .tracer.recorded import same_extent
 from .tracer.tensor import Tensor
@@ -24,26 +25,23 @@ class Trace:
     recorded. Nothing is written before the last segment, so giving up leaves no trace.
     """
 
-    def __init__(self, recording: Any):
-        self.environment = recording.environment
-        self.grad_guards = [
-            (recording.owner_source(t), none) for t, none in recording.recorder.grad_guards
-        ]
-        self.comparisons = recording.comparisons()
-        self.bound = bound_arguments(recording)
-        self.hooks = [(t, hook_signature(t)) for t in recording.captured()]
-        self.guard_ids = {(id(o), n) for o, n in recording.recorder.grad_guards}
-        self.history = bool(recording.needs)
+    def __init__(self, path: Path):
+        self.environment = path.environment
+        self.grad_guards, self.grad_keys = path.grad_guards, path.grad_keys
+        self.comparisons = path.comparisons
+        self.bound = path.bound
+        self.hooks = path.hooks
+        self.history = bool(path.needs)
         self.graphs: list[Graph] = []
         self.hits = 0
         self.root: Segment | None = None
-        self.insert(recording)
+        self.insert(path)
 
-    def insert(self, recording: Any) -> None:
+    def insert(self, path: Path) -> None:
         """Adds a path; segments it shares with earlier paths are kept."""
-        self.graphs.append(recording.graph)
-        self.history = self.history or bool(recording.needs)
-        self.root = merge(self.root, cut(recording))
+        self.graphs.append(path.graph)
+        self.history = self.history or bool(path.needs)
+        self.root = merge(self.root, cut(path))
 
     def applies(self, leaves: list[Any]) -> str | None:
         """Why this trace can't be used for a call now, or None."""
@@ -91,12 +89,11 @@ class Trace:
                 return MISS
             segment = child
 
-    def accepts(self, recording: Any) -> bool:
+    def accepts(self, path: Path) -> bool:
         """Is a new path one of ours: recorded under the same guards, parting at a branch?"""
-        if not recording.recorder.branches or self.root.end is not None:
+        if not path.branches or self.root.end is not None:
             return False
-        guards = {(id(o), n) for o, n in recording.recorder.grad_guards}
-        return self.environment.failure() is None and guards == self.guard_ids
+        return self.environment.failure() is None and path.grad_keys == self.grad_keys
 
     def segments(self) -> list[Segment]:
         """All segments, parents first."""
@@ -126,13 +123,6 @@ class Trace:
         places = {str(s.place): len(s.children) for s in self.segments() if s.place is not None}
         lines += [f"    branch on a value ({p}), outcomes seen: {n}" for p, n in places.items()]
         return lines
-
-
-def hook_signature(tensor: Tensor) -> Any:
-    facts = tensor._leaf
-    if facts is None:
-        return (), ()
-    return tuple(facts.hooks or ()), tuple(facts.post_hooks or ())
 
 
 def is_flat(structure: Any, leaves: list[Any]) -> bool:

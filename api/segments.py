@@ -12,6 +12,7 @@ from typing import Any
 
 from .graph_function import GraphFunction
 from .ir.graph import CAPTURED, RESULT, WRITE, Graph, Input, Output, Var
+from .paths import Path
 from .pytree import unflatten
 from .sources import Direct
 
@@ -95,13 +96,12 @@ class Segment:
 class Facts:
     """What all segments of one path share."""
 
-    def __init__(self, recording: Any):
-        graph = self.graph = recording.graph
-        recorder = recording.recorder
-        self.sources = recording.sources
-        self.flags = recording.flags
-        self.needing = recorder.needing
-        self.needs = recording.needs
+    def __init__(self, path: Path):
+        graph = self.graph = path.graph
+        self.sources = path.sources
+        self.flags = path.flags
+        self.needing = path.needing
+        self.needs = path.needs
         self.inputs = {i.var: i for i in graph.inputs}
         self.keys: dict[Var, Any] = {i.var: ("in", k) for k, i in enumerate(graph.inputs)}
         for index, node in enumerate(graph.nodes):
@@ -118,15 +118,10 @@ class Facts:
 class End:
     """What the last segment of a path does beyond computing: results, `.grad` fields."""
 
-    def __init__(self, recording: Any):
-        self.structure, self.makers = recording.structure, recording.makers
-        self.grad_effects = recording.grad_effects
-        # a graph writes once what the body wrote several times: versions count all of them
-        self.more_writes = [
-            (recording.sources[m.external], m.writes - 1)
-            for m in recording.recorder.memories.values()
-            if m.external is not None and m.writes > 1
-        ]
+    def __init__(self, path: Path):
+        self.structure, self.makers = path.structure, path.makers
+        self.grad_effects = path.grad_effects
+        self.more_writes = path.more_writes
 
     def single_result(self) -> bool:
         """Is the output just the first computed result, with nothing else to do?"""
@@ -152,11 +147,11 @@ class Context:
         self.leaves, self.results = leaves, results
 
 
-def cut(recording: Any) -> Segment:
+def cut(path: Path) -> Segment:
     """A recorded path as a chain of segments."""
-    facts = Facts(recording)
+    facts = Facts(path)
     nodes = facts.graph.nodes
-    branches = list(recording.recorder.branches)
+    branches = path.branches
     stops = [b.position for b in branches] + [len(nodes)]
     segments = []
     start = 0
@@ -164,7 +159,7 @@ def cut(recording: Any) -> Segment:
         segments.append(Segment(tuple(nodes[start:stop]), facts, start, stop))
         start = stop
     later = {o.var for o in facts.graph.outputs}
-    segments[-1].end = End(recording)
+    segments[-1].end = End(path)
     segments[-1].build([])
     for k in reversed(range(len(branches))):
         segment, branch = segments[k], branches[k]

@@ -17,6 +17,7 @@ class Argument:
 
     def __init__(self, place: int):
         self.place = place
+        self.identity = ("argument", place)
 
     def __call__(self, leaves: Any) -> Any:
         return leaves[self.place]
@@ -29,6 +30,7 @@ class Captured:
 
     def __init__(self, tensor: Any):
         self.tensor = tensor
+        self.identity = ("captured", id(tensor))
 
     def __call__(self, leaves: Any) -> Any:
         return self.tensor

@@ -1,0 +1,74 @@
+"""A recorded path: what replaying one run of the body needs, and nothing of that run's tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .guards import Environment
+from .ir.graph import Graph, Var
+from .sharing import bound_arguments
+from .tracer.recorded import Branch
+from .tracer.tensor import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """One way through the body. Where inputs come from, what is computed, what is handed out."""
+
+    graph: Graph
+    sources: list[Any]  # of the graph's inputs
+    flags: list[bool]  # did the input require grad?
+    branches: list[Branch]
+    needing: set[Var]  # Vars that require grad in eager's eyes
+    needs: list[int]  # results that get history
+    # what is made of the results
+    structure: Any
+    makers: list[Any]
+    grad_effects: list[tuple[Any, Any]]
+    more_writes: list[tuple[Any, int]]  # writes beyond the one the graph makes: versions count all
+    # what must be so at a call
+    environment: Environment
+    grad_guards: list[tuple[Any, bool]]
+    comparisons: list[Any]
+    bound: list[tuple[int, Tensor]]
+    hooks: list[tuple[Tensor, Any]]
+
+    @property
+    def grad_keys(self) -> set[Any]:
+        """The guards on `.grad` in a form that can be compared."""
+        return {(source.identity, none) for source, none in self.grad_guards}
+
+
+def path_of(recording: Any) -> Path:
+    """The path of a recording that can be replayed."""
+    recorder = recording.recorder
+    return Path(
+        graph=recording.graph,
+        sources=recording.sources,
+        flags=recording.flags,
+        branches=list(recorder.branches),
+        needing=recorder.needing,
+        needs=recording.needs,
+        structure=recording.structure,
+        makers=recording.makers,
+        grad_effects=recording.grad_effects,
+        more_writes=[
+            (recording.sources[m.external], m.writes - 1)
+            for m in recorder.memories.values()
+            if m.external is not None and m.writes > 1
+        ],
+        environment=recording.environment,
+        grad_guards=[(recording.owner_source(t), none) for t, none in recorder.grad_guards],
+        comparisons=recording.comparisons(),
+        bound=bound_arguments(recording),
+        hooks=[(t, hook_signature(t)) for t in recording.captured()],
+    )
+
+
+def hook_signature(tensor: Tensor) -> Any:
+    """Which hooks a leaf has."""
+    facts = tensor._leaf
+    if facts is None:
+        return (), ()
+    return tuple(facts.hooks or ()), tuple(facts.post_hooks or ())
