@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .draw import Drawing
 
 Made = tuple[str, tuple[str, ...]] | None
-NUMBERS = ("0", "1", "-1", "2", "0.5", "-2.5", "3", "1e-3")
+NUMBERS = ("0", "1", "-1", "2", "0.5", "-2.5", "3", "0.125")
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 DTYPES = (*FLOATS, "int64", "int32", "uint8", "bool", "complex64")
 OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "<", ">=", "==", "!=", "&", "|", "^")
@@ -50,7 +50,7 @@ def fitted(name: str, place: int) -> str:
     op = TABLE.get(name.rpartition(".")[2]) or TABLE[name.replace(".", "_")]
     if op.domain is None:
         return f"{{{place}}}"
-    low, high = (float(end) for end in op.domain)
+    low, high = (round(8 * float(end)) / 8 for end in op.domain)
     return f"({{{place}}}.sigmoid() * {high - low:g} + {low:g})"
 
 
@@ -178,7 +178,7 @@ ALGEBRA = (
     "{0}.sort({dim}).values", "{0}.sort({dim}, descending=True).indices", "{0}.topk(2, {dim}).values",
     "{0}.max({dim}).values", "{0}.min({dim}, keepdim=True).values", "{0}.max({dim}).indices",
     "{0}.median({dim}).values", "{0}.kthvalue(1, {dim}).values", "{0}.median()", "{0}.aminmax().max",
-    "{0}.var({dim})", "{0}.std(unbiased=False)", "torch.var_mean({0}, {dim})[1]", "{0}.quantile(0.3)",
+    "{0}.var({dim})", "{0}.std(unbiased=False)", "torch.var_mean({0}, {dim})[1]", "{0}.quantile(0.25)",
     "F.conv1d({0}[None, None].flatten(2), torch.ones(2, 1, 2) * 0.5)", "F.max_pool1d({0}, 2, 1)",
     "F.conv1d({0}, {0}[:, :, :2].contiguous())", "F.conv2d({0}[None], {0}[None, :, :2, :2])",
     "F.conv2d({0}[:, None], torch.ones(3, 1, 2, 2), padding=1, stride=2)", "F.avg_pool1d({0}, 2)",
@@ -193,11 +193,11 @@ ALGEBRA = (
     "torch.linalg.solve({0} @ {0}.mT + torch.eye({0}.shape[-2]), {0})", "{0}.dist({1})",
     "torch.linalg.inv({0} @ {0}.mT + torch.eye({0}.shape[-2]))", "torch.fft.rfft({0}).abs()",
     "F.scaled_dot_product_attention({0}, {0}, {1})", "F.unfold({0}[None, None], 2)",
-    "{0}.logsumexp({dim})", "torch.lerp({0}, {1}, 0.3)", "torch.addcmul({0}, {0}, {1}, value=0.5)",
+    "{0}.logsumexp({dim})", "torch.lerp({0}, {1}, 0.25)", "torch.addcmul({0}, {0}, {1}, value=0.5)",
     "{0}.clamp(-0.5, 0.5)", "{0}.clamp(min=0)", "{0}.pow(2)", "{0} ** 3", "2 ** {0}", "{0}.abs().pow({1})",
-    "F.dropout({0}, 0.4)", "torch.rand_like({0}) * {0}", "torch.randn({0}.shape) + {0}",
+    "F.dropout({0}, 0.5)", "torch.rand_like({0}) * {0}", "torch.randn({0}.shape) + {0}",
     "torch.bernoulli({0}.sigmoid())", "F.gelu({0})", "F.gelu({0}, approximate='tanh')", "F.silu({0})",
-    "F.softplus({0})", "F.elu({0})", "F.leaky_relu({0}, 0.2)", "F.hardswish({0})", "F.mish({0})",
+    "F.softplus({0})", "F.elu({0})", "F.leaky_relu({0}, 0.25)", "F.hardswish({0})", "F.mish({0})",
     "torch.histc({0}.detach(), 4, -2, 2)", "torch.bincount({0}.flatten().clamp(0, 5))",
 )  # fmt: skip
 
@@ -207,8 +207,8 @@ CONTROL = (
     "if {0}.shape[0] > 2:\n    {target} = {0}.tanh()\nelse:\n    {target} = {1}.sin()",
     "{target} = {0}\nfor _ in range(3):\n    {target} = {target} * 0.5 + {1}",
     "{target} = {0}.clone()\nfor k in range(2):\n    {target}[k:] += {1}",
-    "{target} = {0}\nwhile {target}.abs().sum() > 1e-1 and {target}.abs().sum() < 1e3:\n"
-    "    {target} = {target} * 0.1",
+    "{target} = {0}\nwhile {target}.abs().sum() > 0.3 and {target}.abs().sum() < 1e3:\n"
+    "    {target} = {target} * 0.25",
     "with torch.no_grad():\n    {target} = {0} * {1}",
     "with torch.no_grad():\n    {0}.mul_(0.5)\n{target} = {0} + 1",
     "{target} = {0} * float({0}.shape[0])",

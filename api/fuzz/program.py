@@ -33,7 +33,7 @@ class Input:
         """A number, or values of the tensor before `layout`, for one call."""
         rng = np.random.default_rng(abs(hash((seed, len(self.name), *self.name.encode()))))
         if self.dtype == "number":
-            return round(float(rng.uniform(-2, 2)), 3)
+            return float(rng.integers(-16, 17)) / 8  # exact in every dtype
         if self.dtype.startswith(("int", "uint", "bool")):
             low = SMALLEST_BOUND.get(self.dtype, -4)
             return rng.integers(low, 2 if self.dtype == "bool" else 5, self.shape)
@@ -70,8 +70,10 @@ class Statement:
     arguments: tuple[str, ...]
     target: str | None = None
 
-    def lines(self) -> str:
-        body = self.text.format(*self.arguments, target=self.target)
+    def lines(self, around: str = "") -> str:
+        """Its Python text; `around` is a function that is called on each argument that is read."""
+        read = [f"{around}({name})" for name in self.arguments] if around else self.arguments
+        body = self.text.format(*read, target=self.target)
         if self.target is None or "{target}" in self.text:
             return body
         return f"{self.target} = {body}"
@@ -87,19 +89,20 @@ class Program:
     seed: int = 0
     calls: int = 3
 
-    def body(self, after: str = "") -> str:
-        """The function's body; `after` is put behind each statement that has a target."""
+    def body(self, observed: bool = False, fresh: frozenset[str] = frozenset()) -> str:
+        """The function's body. When observed, `observe(argument, ..., target)` follows each
+        statement, and arguments of statements whose targets are `fresh` pass through `near`."""
         lines = []
-        for statement in self.statements:
-            lines.append(statement.lines())
-            if after and statement.target:
-                lines.append(after.format(statement.target))
+        for s in self.statements:
+            lines.append(s.lines("near" if s.target in fresh else ""))
+            if observed and s.target:
+                lines.append(f"observe({s.target!r}, {', '.join([s.target, *s.arguments])})")
         return "\n".join([*lines, f"return [{', '.join(self.outputs)}]"])
 
-    def source(self, after: str = "") -> str:
+    def source(self, observed: bool = False, fresh: frozenset[str] = frozenset()) -> str:
         """The text of `program`, a function of the inputs that are arguments."""
         names = ", ".join(i.name for i in self.inputs if not i.captured)
-        return f"def program({names}):\n" + textwrap.indent(self.body(after), "    ")
+        return f"def program({names}):\n" + textwrap.indent(self.body(observed, fresh), "    ")
 
     @property
     def is_random(self) -> bool:

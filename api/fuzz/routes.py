@@ -90,13 +90,11 @@ def make_input(made: Input, seed: int, wide: bool) -> Any:
     return tensor.requires_grad_() if made.requires_grad else tensor
 
 
-def function_of(program: Program, captured: dict[str, Any], after: str = "", wide: bool = False,
-                helper: Any = None) -> Callable[..., Any]:  # fmt: skip
-    """The program as a Python function; `captured` are its tensors from outside."""
-    text = program.source(after)
-    space = {**grammar.namespace(), **captured, "observe": helper}
-    exec(widened(text) if wide else text, space)
-    return space["program"]  # type: ignore[no-any-return]
+def function_of(text: str, space: dict[str, Any]) -> Callable[..., Any]:
+    """A program's text as a Python function; `space` has what it finds outside."""
+    everything = {**grammar.namespace(), **space}
+    exec(text, everything)
+    return everything["program"]  # type: ignore[no-any-return]
 
 
 def run(program: Program, route: str) -> list[Outcome]:
@@ -107,37 +105,46 @@ def run(program: Program, route: str) -> list[Outcome]:
     compiled = grammar.namespace()["torch"].compile if route != "eager" else (lambda f: f)
     with environment(**settings), quiet():
         captured = captured_inputs(program)
-        function = compiled(function_of(program, captured))
+        function = compiled(function_of(program.source(), captured))
         return [call(program, function, captured, k) for k in range(program.calls)]
 
 
-def reference(program: Program, noise: float, seed: int) -> tuple[list[Outcome], float]:
-    """Outcomes in float64 with each value, and each gradient, off by up to `noise` of itself; and
-    the largest finite magnitude met. Programs that draw random numbers stay in their own dtypes."""
+def reference(program: Program, observer: Observer, wide: bool = True) -> list[Outcome]:
+    """Outcomes in float64, eagerly, under the eyes of an observer."""
     torch = grammar.namespace()["torch"]
-    observer = Observer(noise, seed)
-    wide = not program.is_random
     before = torch.get_default_dtype()
+    text = program.source(observed=True, fresh=observer.fresh)
     with quiet():
         torch.set_default_dtype(torch.float64 if wide else before)
         try:
             captured = captured_inputs(program, wide)
-            function = function_of(program, captured, "observe({})", wide, observer)
-            outcomes = [call(program, function, captured, k, wide) for k in range(program.calls)]
+            space = {**captured, "observe": observer.observe, "near": observer.near}
+            function = function_of(widened(text) if wide else text, space)
+            return [call(program, function, captured, k, wide) for k in range(program.calls)]
         finally:
             torch.set_default_dtype(before)
-    return outcomes, observer.largest
 
 
 class Observer:
-    """Called with each value on its way: disturbs it, and notes how large it is."""
+    """Sees each value on its way, and what each statement reads.
 
-    def __init__(self, noise: float, seed: int):
-        self.noise, self.largest = noise, 0.0
+    Without noise it notes dtypes, the largest magnitude, and which targets share no memory with an
+    argument (`fresh`). With noise it disturbs values and gradients: all results, and what
+    statements with fresh targets read, each time anew, so that sums that cancel show it.
+    """
+
+    def __init__(self, noise: float = 0.0, seed: int = 0, fresh: frozenset[str] = frozenset()):
+        self.noise, self.fresh = noise, fresh
+        self.largest, self.dtypes = 0.0, set[str]()
+        self.shared, self.targets = set[str](), set[str]()
         self.rng = np.random.default_rng(seed)
 
-    def __call__(self, value: Any) -> None:
+    def observe(self, name: str, value: Any, *arguments: Any) -> None:
         array = value.detach().numpy()
+        self.targets.add(name)
+        self.dtypes.update(dtype_of(x) for x in (value, *arguments))
+        if any(np.may_share_memory(array, x.detach().numpy()) for x in arguments):
+            self.shared.add(name)
         if array.dtype.kind not in "fc" or not array.size:
             return
         finite = np.abs(array[np.isfinite(array)])
@@ -149,12 +156,21 @@ class Observer:
             if value.requires_grad:
                 value.register_hook(self.disturbed)
 
+    def near(self, value: Any) -> Any:
+        """The value as another reader would round it."""
+        if not value.dtype.is_floating_point and not value.dtype.is_complex:
+            return value
+        result = self.disturbed(value)
+        if result.requires_grad:
+            result.register_hook(self.disturbed)
+        return result
+
     def factors(self, shape: tuple[int, ...]) -> np.ndarray:
         return 1 + self.noise * self.rng.uniform(-1, 1, shape)
 
-    def disturbed(self, gradient: Any) -> Any:
+    def disturbed(self, value: Any) -> Any:
         torch = grammar.namespace()["torch"]
-        return gradient * torch.tensor(self.factors(tuple(gradient.shape)), dtype=gradient.dtype)
+        return value * torch.tensor(self.factors(tuple(value.shape)), dtype=value.dtype)
 
 
 def captured_inputs(program: Program, wide: bool = False) -> dict[str, Any]:
@@ -202,8 +218,12 @@ def weights_for(torch: Any, root: Any) -> Any:
     return pattern.to(root.dtype)
 
 
+def dtype_of(value: Any) -> str:
+    return str(value.dtype).rpartition(".")[2]
+
+
 def found(value: Any) -> Found:
     tensor = value.detach()
     if tensor.dtype.itemsize == 2 and tensor.dtype.is_floating_point:
         tensor = tensor.float()
-    return Found(str(value.dtype).rpartition(".")[2], value.requires_grad, np.array(tensor.numpy()))
+    return Found(dtype_of(value), value.requires_grad, np.array(tensor.numpy()))
