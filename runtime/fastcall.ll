@@ -13,10 +13,12 @@ declare ptr @wengert_arena_take(ptr, i64)
 declare void @wengert_arena_give(ptr, ptr)
 
 ; Followed by a %Record for each argument, then for each result
-%Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr }
+%Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, ptr }
 ; 0 arguments  1 results  2 entry  3 flags  4 arena  5 arena's size  6 slow  7 pairs  8 their list
+; 9 how many pointers the entry takes  10 those that are always the same: a count, places, pointers
+; 11 memory that must be as listed
 
-; Fills in the pointers and the objects they belong to; false if an argument does not fit.
+; Fills in the arguments' pointers and the objects they belong to; false if one does not fit.
 define internal i1 @check(ptr %table, ptr %args, ptr %pointers, ptr %held) {
 entry:
   %count.p = getelementptr %Table, ptr %table, i32 0, i32 0
@@ -109,6 +111,54 @@ no:
   ret i1 false
 }
 
+; Puts pointers where the entry wants them: those of the arguments, and those that never change.
+define internal void @arrange(ptr %table, ptr %own, ptr %pointers) {
+entry:
+  %count.p = getelementptr %Table, ptr %table, i32 0, i32 0
+  %count = load i64, ptr %count.p
+  %records = getelementptr %Table, ptr %table, i64 1
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %passed ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %bound, label %one
+one:
+  %place.p = getelementptr %Record, ptr %records, i64 %i, i32 12
+  %place = load i64, ptr %place.p
+  %wanted = icmp sge i64 %place, 0
+  br i1 %wanted, label %put, label %passed
+put:
+  %own.p = getelementptr ptr, ptr %own, i64 %i
+  %pointer = load ptr, ptr %own.p
+  %to = getelementptr ptr, ptr %pointers, i64 %place
+  store ptr %pointer, ptr %to
+  br label %passed
+passed:
+  %i1 = add i64 %i, 1
+  br label %next
+bound:
+  %bound.p = getelementptr %Table, ptr %table, i32 0, i32 10
+  %list = load ptr, ptr %bound.p
+  %fixed = load i64, ptr %list
+  %pairs = getelementptr i64, ptr %list, i64 1
+  br label %again
+again:
+  %k = phi i64 [ 0, %bound ], [ %k1, %fix ]
+  %last = icmp eq i64 %k, %fixed
+  br i1 %last, label %out, label %fix
+fix:
+  %where.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 0
+  %what.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 1
+  %where = load i64, ptr %where.p
+  %what = load ptr, ptr %what.p
+  %at = getelementptr ptr, ptr %pointers, i64 %where
+  store ptr %what, ptr %at
+  %k1 = add i64 %k, 1
+  br label %again
+out:
+  ret void
+}
+
 ; New arrays for the results; false, with the exception set, if there is no memory.
 define internal i1 @allocate(ptr %table, ptr %pointers, ptr %made) {
 entry:
@@ -139,7 +189,9 @@ good:
   %made.p = getelementptr ptr, ptr %made, i64 %k
   store ptr %array, ptr %made.p
   %data = call ptr @field(ptr %array, i64 ${DATA})
-  %pointer.p = getelementptr ptr, ptr %pointers, i64 %i
+  %place.p = getelementptr %Record, ptr %records, i64 %i, i32 12
+  %place = load i64, ptr %place.p
+  %pointer.p = getelementptr ptr, ptr %pointers, i64 %place
   store ptr %data, ptr %pointer.p
   %k1 = add i64 %k, 1
   br label %next
@@ -235,18 +287,28 @@ entry:
   %count = load i64, ptr %count.p
   %results.p = getelementptr %Table, ptr %table, i32 0, i32 1
   %results = load i64, ptr %results.p
-  %all = add i64 %count, %results
+  %all.p = getelementptr %Table, ptr %table, i32 0, i32 9
+  %all = load i64, ptr %all.p
   %pointers = alloca ptr, i64 %all, align 16
+  %own = alloca ptr, i64 %count, align 16
   %held = alloca ptr, i64 %count, align 16
   %made = alloca ptr, i64 %results, align 16
   %right = icmp eq i64 %nargs, %count
-  br i1 %right, label %look, label %no
+  br i1 %right, label %watch, label %no
+watch:
+  %watched.p = getelementptr %Table, ptr %table, i32 0, i32 11
+  %watched = load ptr, ptr %watched.p
+  %unchanged = call i1 @as_listed(ptr %watched, ptr null)
+  br i1 %unchanged, label %look, label %no
 look:
-  %fit = call i1 @check(ptr %table, ptr %args, ptr %pointers, ptr %held)
+  %fit = call i1 @check(ptr %table, ptr %args, ptr %own, ptr %held)
   br i1 %fit, label %overlap, label %no
 overlap:
-  %apart = call i1 @apart(ptr %table, ptr %pointers)
-  br i1 %apart, label %room, label %no
+  %apart = call i1 @apart(ptr %table, ptr %own)
+  br i1 %apart, label %order, label %no
+order:
+  call void @arrange(ptr %table, ptr %own, ptr %pointers)
+  br label %room
 no:
   %declined = call ptr @decline(ptr %table, ptr %args, i64 %nargs)
   ret ptr %declined
@@ -288,4 +350,13 @@ none:
 one:
   %only = load ptr, ptr %made
   ret ptr %only
+}
+
+; Has memory changed? `self` is a list of addresses and words.
+define ptr @wengert_unchanged(ptr %self, ptr %args, i64 %nargs) {
+  %list = call ptr @field(ptr %self, i64 ${DATA})
+  %same = call i1 @as_listed(ptr %list, ptr null)
+  %answer = select i1 %same, ptr @True, ptr @False
+  call void @Py_IncRef(ptr %answer)
+  ret ptr %answer
 }

@@ -26,8 +26,6 @@ import ctypes
 import os
 import string
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,81 +34,12 @@ import numpy as np
 
 from . import cache as object_cache
 from . import jit, layout
+from .expected import Array, Call, Float
 from .memory import Arena, arena_code
+from .stand_in import stand_in
 
 RELEASE_GIL, STATUS, TUPLE, HOLD = 1, 2, 4, 8
 METH_FASTCALL = 0x80
-
-
-@dataclass(frozen=True)
-class Array:
-    """An array exactly as the entry expects it.
-
-    `strides` are in bytes; None means C-contiguous. With `holder` the argument is an object of
-    exactly that class, which has the array in its slot `slot`.
-    """
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None = None
-    writeable: bool = False
-    alignment: int = 1
-    holder: type | None = None
-    slot: str = ""
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """The first byte and the byte after the last, counted from the data pointer."""
-        if 0 in self.shape:
-            return 0, 0
-        if self.strides is None:
-            return 0, self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
-        steps = [(n - 1) * step for n, step in zip(self.shape, self.strides)]
-        return (
-            sum(step for step in steps if step < 0),
-            sum(step for step in steps if step > 0) + self.dtype.itemsize,
-        )
-
-
-@dataclass(frozen=True)
-class Float:
-    """A Python float; the entry gets a pointer to its double."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """All that a callable is made of; see `make`."""
-
-    entry: int
-    arguments: tuple[Array | Float, ...]
-    results: tuple[Array, ...]
-    name: str
-    release_gil: bool
-    status: bool
-    tuple_result: bool
-    disjoint: bool
-    arena: Arena | None
-    arena_size: int
-    slow: Callable[..., Any] | None
-    keep: tuple[object, ...]
-
-    @property
-    def pairs(self) -> list[tuple[int, int]]:
-        """Arguments that must not share memory: what is written, and anything else."""
-        if not self.disjoint:
-            return []
-        arrays = [
-            (i, a)
-            for i, a in enumerate(self.arguments)
-            if isinstance(a, Array) and a.extent != (0, 0)
-        ]
-        return [
-            (i, j)
-            for i, a in arrays
-            if a.writeable
-            for j, b in arrays
-            if j != i and not (b.writeable and j < i)
-        ]
 
 
 def make(
@@ -127,12 +56,20 @@ def make(
     arena_size: int = 0,
     slow: Callable[..., Any] | None = None,
     keep: Sequence[object] = (),
+    places: Sequence[int] | None = None,
+    bound: Sequence[tuple[int, int]] = (),
+    watched: Sequence[tuple[int, int]] = (),
 ) -> Callable[..., Any]:
     """A callable for the native function at address `entry`.
 
     `release_gil`: worth 30 ns if the entry runs much longer. `tuple_result`: default, when there
     are several results. `disjoint`: decline when a writeable argument shares memory with another.
     `keep`: what must live as long as the callable, above all the Library of the entry.
+
+    `places`: where the entry wants the pointer of each argument and result; default, in order.
+    A negative place: it is checked and not passed on. `bound`: places with pointers that are the
+    same at each call. `watched`: addresses with words that must be there for the call to be
+    accepted (see watch.py). The last two need native code.
 
     >>> f4 = np.dtype("f4")
     >>> double = make(library.address("double"), [Array(f4, (8,)), Array(f4, (8,), writeable=True)],
@@ -157,8 +94,11 @@ def make(
         arena_size,
         slow,
         tuple(keep),
+        tuple(range(len(arguments) + len(results)) if places is None else places),
+        tuple(bound),
+        tuple(watched),
     )
-    return _stand_in(call) if reason_for_fallback() else _native(call)
+    return stand_in(call) if reason_for_fallback() else _native(call)
 
 
 def reason_for_fallback() -> str:
@@ -208,7 +148,10 @@ def _library() -> jit.Library:
         HOLD=HOLD,
     )
     return object_cache.build(
-        text, ["wengert_call"], {**layout.imports(), **arena_code().addresses}, options=jit.LIGHT
+        text,
+        ["wengert_call", "wengert_unchanged"],
+        {**layout.imports(), **arena_code().addresses},
+        options=jit.LIGHT,
     )
 
 
@@ -222,21 +165,32 @@ def _new_function() -> Callable[..., Any]:
 def _native(call: Call) -> Callable[..., Any]:
     table = _table_of(call)
     table.keep.append(call)
-    return function(call.name, _library(), "wengert_call", table)
+    return _function(call.name, "wengert_call", table)
 
 
-def function(name: str, library: jit.Library, symbol: str, table: Table) -> Callable[..., Any]:
-    """A built-in function whose code is `symbol` and whose `self` is a table of words."""
-    method = _MethodDef(name.encode(), library.address(symbol), METH_FASTCALL, None)
-    table.keep += [method, library]
+def unchanged(words: Sequence[tuple[int, int]]) -> Callable[[], bool]:
+    """A callable that tells whether these words are at these addresses."""
+    table = np.array(_listed(words), np.uint64).view(Table)
+    return _function("unchanged", "wengert_unchanged", table)
+
+
+def _function(name: str, symbol: str, table: Table) -> Callable[..., Any]:
+    """A built-in function whose `self` is a table of words."""
+    method = _MethodDef(name.encode(), _library().address(symbol), METH_FASTCALL, None)
+    table.keep += [method, _library()]
     return _new_function()(ctypes.addressof(method), table, None)
+
+
+def _listed(pairs: Sequence[tuple[int, int]]) -> list[int]:
+    """How many, and the pairs, as native code reads them."""
+    return [len(pairs), *(word for pair in pairs for word in pair)]
 
 
 def _table_of(call: Call) -> Table:
     keep: list[object] = []
 
     def words(values: Sequence[int]) -> int:
-        array = np.array(values or [0], np.int64)
+        array = np.array(values or [0]).astype(np.int64)
         keep.append(array)
         return array.ctypes.data
 
@@ -257,10 +211,13 @@ def _table_of(call: Call) -> Table:
         id(call.slow) if call.slow else 0,
         len(pairs),
         words([i for pair in pairs for i in pair]),
+        1 + max([-1, *call.places, *(place for place, _ in call.bound)]),
+        words(_listed(call.bound)),
+        words(_listed(call.watched)) if call.watched else 0,
     ]
-    records = [
-        word for expected in (*call.arguments, *call.results) for word in _record(expected, words)
-    ]
+    records = []
+    for expected, place in zip((*call.arguments, *call.results), call.places):
+        records += [*_record(expected, words), place]
     table = np.array(head + records, np.int64).view(Table)
     table.keep += keep
     return table
@@ -269,7 +226,7 @@ def _table_of(call: Call) -> Table:
 def _record(expected: Array | Float, words: Callable[[Sequence[int]], int]) -> list[int]:
     """The words of a %Record; the dtype is kept alive by the Call."""
     if isinstance(expected, Float):
-        return [id(float), 0, 1, 0, 0, 0, 0, 0, 0, 0]
+        return [id(float), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     flags = layout.ALIGNED
     flags |= layout.C_CONTIGUOUS * (expected.strides is None)
     flags |= layout.WRITEABLE * expected.writeable
@@ -284,6 +241,9 @@ def _record(expected: Array | Float, words: Callable[[Sequence[int]], int]) -> l
         0 if expected.strides is None else words(expected.strides),
         expected.alignment - 1,
         *expected.extent,
+        words(_listed([(layout.slot_offset(cls, s), id(o)) for s, o in expected.facts]))
+        if cls and expected.facts
+        else 0,
     ]
 
 
@@ -317,6 +277,9 @@ def _self_test() -> str:
                 0,
                 None,
                 (library,),
+                (0, 1),
+                (),
+                (),
             )
         )
         made = copy(np.array([2.5]))
@@ -326,85 +289,3 @@ def _self_test() -> str:
         return f"the self-test gave {made!r} and {declined!r}"
     except Exception as error:  # whatever goes wrong, the stand-in works
         return f"the self-test failed: {error!r}"
-
-
-# The stand-in
-
-
-def _stand_in(call: Call) -> Callable[..., Any]:
-    kind = ctypes.CFUNCTYPE if call.release_gil else ctypes.PYFUNCTYPE
-    entry = kind(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(call.entry)
-    extents = [getattr(expected, "extent", (0, 0)) for expected in call.arguments]
-    overlaps = [(i, j, *extents[i], *extents[j]) for i, j in call.pairs]
-
-    def function(*args: object) -> Any:
-        # `values` holds floats' boxes and holders' arrays until the entry is done with them.
-        values = _unpacked(call, args)
-        addresses = [_address(value) for value in values or ()]
-        if (
-            values is None
-            or not _fit(call, addresses)
-            or any(
-                addresses[i] + i0 < addresses[j] + j1 and addresses[j] + j0 < addresses[i] + i1
-                for i, j, i0, i1, j0, j1 in overlaps
-            )
-        ):
-            return call.slow(*args) if call.slow else NotImplemented
-        made = [np.empty(result.shape, result.dtype) for result in call.results]
-        addresses += map(_address, made)
-        pointers = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
-        with call.arena.borrow(call.arena_size) if call.arena else nullcontext() as scratch:
-            code = entry(ctypes.addressof(pointers), scratch)
-        if call.status and code:
-            return code
-        if call.tuple_result:
-            return tuple(made)
-        return made[0] if made else None
-
-    function.__name__ = call.name
-    return function
-
-
-def _unpacked(call: Call, args: tuple[object, ...]) -> list[Any] | None:
-    """The arrays, and floats in boxes; None if one is not as expected."""
-    if len(args) != len(call.arguments):
-        return None
-    found: list[Any] = []
-    for expected, value in zip(call.arguments, args):
-        if isinstance(expected, Float):
-            if type(value) is not float:
-                return None
-            found.append(ctypes.c_double(value))
-            continue
-        if expected.holder is not None:
-            if type(value) is not expected.holder:
-                return None
-            value = getattr(value, expected.slot, None)
-        if type(value) is not np.ndarray or not _is(expected, value):
-            return None
-        found.append(value)
-    return found
-
-
-def _is(expected: Array, value: np.ndarray) -> bool:
-    flags = value.flags
-    return (
-        value.dtype is expected.dtype
-        and value.shape == expected.shape
-        and flags.aligned
-        and (flags.writeable or not expected.writeable)
-        and (flags.c_contiguous if expected.strides is None else value.strides == expected.strides)
-    )
-
-
-def _fit(call: Call, addresses: list[int]) -> bool:
-    return all(
-        isinstance(expected, Float) or address % expected.alignment == 0
-        for expected, address in zip(call.arguments, addresses)
-    )
-
-
-def _address(value: Any) -> int:
-    if isinstance(value, np.ndarray):
-        return value.__array_interface__["data"][0]
-    return ctypes.addressof(value)

@@ -60,6 +60,8 @@ def imports() -> dict[str, int]:
         **{name: python_function(name) for name in PYTHON_FUNCTIONS},
         "PyArray_NewFromDescr": new_from_descr(),
         "None": id(None),
+        "True": id(True),
+        "False": id(False),
         "NotImplemented": id(NotImplemented),
         "ndarray": id(np.ndarray),
     }
@@ -147,6 +149,7 @@ def _new_trouble() -> str:
     return f"PyArray_NewFromDescr made {made!r}"
 
 
+@cache
 def slot_offset(cls: type, slot: str) -> int:
     """Where instances of `cls` keep the value of an entry of `__slots__`; found by trying."""
     probe: Any = object.__new__(cls)

@@ -12,13 +12,17 @@ declare ptr @PyLong_FromLongLong(i64)
 declare ptr @PyObject_CallObject(ptr, ptr)
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @None = external global i8
+@True = external global i8
+@False = external global i8
 @NotImplemented = external global i8
 @ndarray = external global i8
 
 ; What an argument or a result must be
-%Record = type { ptr, i64, i64, ptr, i32, i32, ptr, ptr, i64, i64, i64 }
+%Record = type { ptr, i64, i64, ptr, i32, i32, ptr, ptr, i64, i64, i64, ptr, i64 }
 ; 0 type  1 slot  2 is a float  3 descr  4 flags  5 nd  6 dims  7 strides  8 alignment-1
 ; 9 and 10: the first byte and the byte after the last, from the data pointer
+; 11 facts of the holder, or null: a count, and as many offsets and what must be there
+; 12 where the entry wants the pointer, among all pointers; negative if it does not
 
 define internal ptr @field(ptr %object, i64 %offset) alwaysinline {
   %at = getelementptr i8, ptr %object, i64 %offset
@@ -47,6 +51,36 @@ different:
   ret i1 false
 }
 
+; Whether memory is as listed: a count, then pairs of an offset from `base` and a word. Pairs are
+; looked at in order, and not beyond one that differs: a later address may be stale then.
+define internal i1 @as_listed(ptr %list, ptr %base) {
+entry:
+  %none = icmp eq ptr %list, null
+  br i1 %none, label %yes, label %start
+start:
+  %count = load i64, ptr %list
+  %pairs = getelementptr i64, ptr %list, i64 1
+  br label %next
+next:
+  %i = phi i64 [ 0, %start ], [ %i1, %look ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %yes, label %look
+look:
+  %offset.p = getelementptr [2 x i64], ptr %pairs, i64 %i, i32 0
+  %word.p = getelementptr [2 x i64], ptr %pairs, i64 %i, i32 1
+  %offset = load i64, ptr %offset.p
+  %word = load i64, ptr %word.p
+  %at = getelementptr i8, ptr %base, i64 %offset
+  %now = load i64, ptr %at
+  %i1 = add i64 %i, 1
+  %same = icmp eq i64 %now, %word
+  br i1 %same, label %next, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; The array in a holder, or the object itself; null if it is not what the record wants.
 define internal ptr @unwrap(ptr %record, ptr %object) alwaysinline {
 entry:
@@ -63,6 +97,11 @@ typed:
 yes:
   ret ptr %object
 held:
+  %facts.p = getelementptr %Record, ptr %record, i32 0, i32 11
+  %facts = load ptr, ptr %facts.p
+  %as.known = call i1 @as_listed(ptr %facts, ptr %object)
+  br i1 %as.known, label %known, label %no
+known:
   %inner = call ptr @field(ptr %object, i64 %slot)
   %unset = icmp eq ptr %inner, null
   br i1 %unset, label %no, label %look

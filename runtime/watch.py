@@ -14,17 +14,12 @@ Invariants:
 from __future__ import annotations
 
 import ctypes
-import string
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from . import cache as object_cache
-from . import fastcall, jit, layout
+from . import fastcall, layout
 from .layout import HEAD, word_at
 
 Words = list[tuple[int, int]]  # addresses, and what is there
@@ -42,7 +37,7 @@ def watch(words: Words) -> Callable[[], bool] | None:
     """A callable that answers whether all words are as given; None where there can be none."""
     if trouble():
         return None
-    return _native(words)
+    return fastcall.unchanged(words)
 
 
 def of_dict(value: dict[Any, Any]) -> Words:
@@ -94,25 +89,6 @@ def _now(*addresses: int) -> Words:
     return [(address, word_at(address)) for address in addresses]
 
 
-# --- native code ---------------------------------------------------------------------------------
-
-
-@cache
-def _library() -> jit.Library:
-    text = string.Template(Path(__file__).with_name("watch.ll").read_text())
-    imports = {"True": id(True), "False": id(False),
-               "Py_IncRef": layout.python_function("Py_IncRef")}  # fmt: skip
-    return object_cache.build(
-        text.substitute(DATA=layout.DATA), ["wengert_unchanged"], imports, options=jit.LIGHT
-    )
-
-
-def _native(words: Words) -> Callable[[], bool]:
-    flat = [len(words), *(word for pair in words for word in pair)]
-    table = np.array(flat, np.uint64).view(fastcall.Table)
-    return fastcall.function("unchanged", _library(), "wengert_unchanged", table)
-
-
 # --- is memory as expected? ----------------------------------------------------------------------
 
 
@@ -129,7 +105,7 @@ def trouble() -> str:
 
 def _self_test() -> str:
     for name, words, change in _changes():
-        unchanged = _native(words)
+        unchanged = fastcall.unchanged(words)
         before = unchanged(), unchanged()
         change()
         if before != (True, True) or unchanged():
