@@ -167,7 +167,11 @@ class Recording:
         out_leaves: list[Any] = []
         self.structure = flatten(self.recorded_output, out_leaves)
         self.results: list[Tensor] = []
-        self.makers = [self.maker(leaf) for leaf in out_leaves]
+        # What has history comes first: results on one memory share that of the first of them.
+        order = sorted(range(len(out_leaves)),
+                       key=lambda k: not getattr(out_leaves[k], "_requires_grad", False))  # fmt: skip
+        made = {k: self.maker(out_leaves[k]) for k in order}
+        self.makers = [made[k] for k in range(len(out_leaves))]
         self.collect_grad_effects()
         self.graph = recorder.finish_with([recorder.base_var(t) for t in self.results])
         if recorder.differentiable_writes():
@@ -230,7 +234,8 @@ class Recording:
             history = "leaf"
         elif needs and self.recorder.var_of(leaf) in self.recorder.backward_roots:
             history = "spent"
-        if not entry.chain and history in ("recorded", "none"):
+        alone = history == "none" and self.results[number] is leaf
+        if not entry.chain and (history == "recorded" or alone):
             return Direct(number)  # only results in `needs` are given history
         return ComputedView(number, entry.chain, history)
 

@@ -143,6 +143,8 @@ class LLVMReader(IntegerOps):
 
     def const(self, value: float | bool, dtype: Any = None) -> Scalar:
         name = self.dtype if dtype is None else dtype_name(dtype)
+        # any number but zero is true, where an integer would be cut off
+        value = bool(value) if name == "bool" else value
         return Scalar(self.m.constant(value, REGISTER[name]), name)
 
     def load(self, pointer: str, dtype: Any, extra: str = "") -> Scalar:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,8 @@ def _logsumexp(x: np.ndarray, *, dim: tuple[int, ...], keepdim: bool = False) ->
 
 
 def _logsumexp_expand(self: Any, *, dim: tuple[int, ...], keepdim: bool = False) -> Any:
+    if 0 in self.shape:
+        return self.new_full(reduced_shape(tuple(self.shape), dim, keepdim), -math.inf)
     largest = amax(self, dim=dim, keepdim=True)
     largest = largest.masked_fill(largest.isinf(), 0)
     result = sum_op((self - largest).exp(), dim=dim, keepdim=True).log() + largest
