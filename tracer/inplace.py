@@ -55,6 +55,7 @@ def run_inplace(function: Any, target: Tensor, args: Any, kwargs: Any) -> Tensor
             op is not None
             and not repeated
             and state.top is run
+            and not (getattr(function, "strict", False) and type(args[0]) in (int, float))
             and write_directly(op, target, args, kwargs)
         ):
             return target
@@ -72,6 +73,8 @@ def run_inplace(function: Any, target: Tensor, args: Any, kwargs: Any) -> Tensor
         result = run_in_turns(function, target, before, args, kwargs)
     else:
         result = function(before, *args, **kwargs)
+    if tracked and hasattr(function, "inplace_result") and target.dtype.category >= FLOAT:
+        result = function.inplace_result(result, before, *args, **kwargs)
     return assign(target, result, before, function.__name__, tracked)
 
 

@@ -285,7 +285,9 @@ class Recorder:
             memory.var = put(current, entry.chain, Symbol(value)).var if entry.chain else value
         memory.writes += 1
         entry.var, entry.seen = value, memory.writes
-        if before in self.needing and (entry.cut or not state.grad_enabled):
+        unseen = entry.cut or not state.grad_enabled
+        # torch's autograd does not see x.logical_not_() of a float either
+        if before in self.needing and (unseen or not (entry.chain or result._requires_grad)):
             memory.var = self.emit("overwrite", before, memory.var)
             self.needing.add(memory.var)
             if not entry.cut:

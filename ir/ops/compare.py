@@ -8,16 +8,35 @@ import numpy as np
 
 from ..op import Decompose, Scalar, define
 from ..types import TensorType, bool_, broadcast_shapes, result_type
-from ..value import Value, public
+from ..value import FUNCTIONS, Value, public
 from .choosing import choose
 from .kinds import operands, pointwise, refuse, refusing
+from .views import zeros
 
 
 def _comparison(name: str, function: Any, *names: str) -> Any:
-    return pointwise(name, "self other -> result", promote="compare", numpy=function, names=names,
-                     numbers="other", scalar=lambda s, a, b: getattr(s, name)(a, b))  # fmt: skip
+    op = pointwise(name, "self other -> result", promote="compare", numpy=function, names=names,
+                   numbers="other", scalar=lambda s, a, b: getattr(s, name)(a, b))  # fmt: skip
+
+    def inplace_result(result: Any, before: Any, other: Any) -> Any:
+        """What `x.name_(other)` writes into a tensor with history; see `flat`."""
+        both = isinstance(other, Value)
+        operands = (before, other) if both else (before,)
+        return flat(*operands, result.to(before.dtype), node=f"{name.title()}Backward{both:d}")
+
+    FUNCTIONS[name].call.inplace_result = inplace_result  # type: ignore[attr-defined]
+    return op
 
 
+# Written in place, a comparison is a float and has a history, torch's: its slope is zero.
+flat = define(
+    "flat", "*operands -> result", numpy=lambda *arrays, node: arrays[-1], moves_data=True,
+    infer=lambda *types, node: types[-1], node=lambda attrs: attrs["node"],
+    lower=Decompose(lambda *operands, node: operands[-1]),
+    vjp=dict(operands=lambda grad, operands_type, i: zeros(operands_type[i])),
+    # the value is a constant, so only what it replaces may move
+    samples=lambda rng: [((rng.standard_normal(3), np.ones(3, np.int64)), {"node": "Flat"})],
+)  # fmt: skip
 eq = _comparison("eq", np.equal)
 ne = _comparison("ne", np.not_equal, "not_equal")
 lt = _comparison("lt", refusing("lt", "c", np.less), "less")

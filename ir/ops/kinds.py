@@ -115,6 +115,7 @@ def binary(op: Op, numbers: str) -> Callable[..., Any]:
         return op(*operands(op.name, input, other, alone=alone))
 
     function.op = op  # type: ignore[attr-defined]
+    function.strict = bool(strict)  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"{op.name}(input, other): elementwise, with broadcasting and promotion."
     return function
