@@ -171,7 +171,7 @@ def install() -> None:
             setattr(Tensor, name, _named(op, getattr(Value, name), name))
     for function in FUNCTIONS.values():
         op = getattr(function.call, "op", None)
-        if not function.method or not is_fast(op):
+        if not function.method or not is_fast(op) or getattr(function.call, "strict", False):
             continue
         if len(op.inputs) == 1:
             slow = getattr(Value, function.name)
