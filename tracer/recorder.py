@@ -94,7 +94,8 @@ class Recorder:
             return
         root = tensor._array if tensor._storage is None else tensor._storage.root
         memory = Memory(root, var, None)
-        self.memories[id(root)] = memory
+        # an op may hand back its operand's own array, which stays that of the operand
+        self.memories.setdefault(id(root), memory)
         self.enter(Entry(tensor, memory, (), var))
 
     def enter(self, entry: Entry) -> Entry:
