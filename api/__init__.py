@@ -110,6 +110,7 @@ set_default_dtype = _types.set_default_dtype
 globals().update(_namespace("torch"))
 
 from . import autograd, fft, linalg, signal, special  # noqa: E402
+from . import tracing as _tracing  # noqa: E402
 from .compile import compile, is_compiling  # noqa: E402
 
 

@@ -7,16 +7,16 @@ places. Passes build new graphs; nothing is changed in place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .op import Op
 from .types import DType, TensorType
 
-ARGUMENT, CAPTURED, SCALAR, RANDOM, SAVED_IN, GRADIENT = (
-    "argument", "captured", "scalar", "random", "saved", "gradient")  # fmt: skip
-INPUT_KINDS = (ARGUMENT, CAPTURED, SCALAR, RANDOM, SAVED_IN, GRADIENT)
+ARGUMENT, CAPTURED, BUFFER, SCALAR, SAVED_IN, GRADIENT = (
+    "argument", "captured", "buffer", "scalar", "saved", "gradient")  # fmt: skip
+INPUT_KINDS = (ARGUMENT, CAPTURED, BUFFER, SCALAR, SAVED_IN, GRADIENT)
 RESULT, WRITE, SAVED, GRAD_OF = "result", "write", "saved", "grad"
 OUTPUT_KINDS = (RESULT, WRITE, SAVED, GRAD_OF)
 
@@ -175,10 +175,9 @@ class Graph:
             yield from node.outputs
 
     def compile(self) -> Any:
-        """A callable that runs the graph natively; installed by the public package."""
-        if compiler is None:
-            raise RuntimeError("Graph.compile needs the wengert package: import wengert first")
+        """A callable that runs the graph natively."""
+        assert compiler is not None
         return compiler(self)
 
 
-compiler: Any = None
+compiler: Callable[[Graph], Any] | None = None  # installed by the public package

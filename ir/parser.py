@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
-from .graph import INPUT_KINDS, OUTPUT_KINDS, RESULT, Graph, Input, Node, Origin, Output, Place, Var
-from .op import TABLE
+from .graph import (
+    ARGUMENT,
+    INPUT_KINDS,
+    OUTPUT_KINDS,
+    RESULT,
+    Graph,
+    Input,
+    Node,
+    Origin,
+    Output,
+    Place,
+    Var,
+)
+from .handles import object_of
+from .op import TABLE, Op
 from .types import BY_SHORT, TensorType
 
 
@@ -15,41 +29,70 @@ class ParseError(ValueError):
 
 
 TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\n]+|\#[^\n]*)
-      | (?P<var>%\d+)
-      | (?P<graph>@[A-Za-z_][\w.]*)(?=[\s({,}]|$)
-      | (?P<place>@[^\n]*:\d+)
-      | (?P<origin>\^[A-Za-z_]\w*\.\d+)
+    r"""(?P<space>[ \t\r\n]+)
+      | (?P<comment>\#[^\n]*)
+      | (?P<var>%[0-9]+)
+      | (?P<place>@(?:"(?:[^"\\\n]|\\.)*"|[^\s"\\@{}(),]+):[0-9]+(?!\S))
+      | (?P<graph>@[A-Za-z_]\w*)
+      | (?P<origin>\^[A-Za-z_]\w*\.[0-9]+)
       | (?P<string>"(?:[^"\\\n]|\\.)*")
-      | (?P<number>-?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\d+(?:[eE][-+]?\d+)?|\.\d+|inf\b|nan\b))
+      | (?P<number>-?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|inf\b|nan\b))
       | (?P<word>[A-Za-z_]\w*)
       | (?P<mark>[(){}\[\],:=])
       | (?P<bad>.)""",
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
-MAX_NESTING = 50
+MAX_NESTING = 50  # of tuples in an attribute, and of graphs in graphs
+MAX_DIGITS = 400
+MAX_BYTES = 2**62  # of a tensor: sizes beyond are no sizes
+CONSTANTS = {"True": True, "False": False, "None": None}
+ESCAPED = {"n": "\n", "r": "\r"}
 
 
-class Token:
-    __slots__ = ("column", "kind", "line", "text")
+class Token(NamedTuple):
+    """A piece of the text, and where it starts."""
 
-    def __init__(self, kind: str, text: str, line: int, column: int):
-        self.kind, self.text, self.line, self.column = kind, text, line, column
+    kind: str
+    text: str
+    line: int
+    column: int
+
+
+class Reference(NamedTuple):
+    """A graph named by an attribute, before all graphs are read."""
+
+    name: Token
+
+
+class Draft(NamedTuple):
+    """A graph as it was read: attributes may still be References."""
+
+    name: Token
+    inputs: tuple[Input, ...]
+    nodes: list[Node]
+    outputs: tuple[Output, ...]
+    notes: tuple[str, ...]
+
+
+def fail(message: str, token: Token) -> NoReturn:
+    raise ParseError(f"line {token.line}, column {token.column}: {message}")
 
 
 def tokens_of(text: str) -> list[Token]:
+    """All tokens but white space; the last one is `end`."""
     found, line, start = [], 1, 0
     for match in TOKEN.finditer(text):
         kind, piece = match.lastgroup or "bad", match.group()
-        column = match.start() - start + 1
+        if kind == "space":
+            newlines = piece.count("\n")
+            if newlines:
+                line += newlines
+                start = match.start() + piece.rindex("\n") + 1
+            continue
+        token = Token(kind, piece, line, match.start() - start + 1)
         if kind == "bad":
-            raise ParseError(f"line {line}, column {column}: unexpected character {piece!r}")
-        if kind != "space":
-            found.append(Token(kind, piece, line, column))
-        newlines = piece.count("\n")
-        if newlines:
-            line += newlines
-            start = match.start() + piece.rindex("\n") + 1
+            fail(f"unexpected character {piece!r}", token)
+        found.append(token)
     found.append(Token("end", "end of text", line, len(text) - start + 1))
     return found
 
@@ -65,261 +108,293 @@ class Parser:
     """Recursive descent; each method's docstring is its line of the grammar."""
 
     def __init__(self, text: str):
-        self.tokens = tokens_of(text)
+        self.comments: dict[int, list[str]] = {}  # those before a token, by its position
+        self.tokens: list[Token] = []
+        for token in tokens_of(text):
+            if token.kind == "comment":
+                note = token.text[1:].removeprefix(" ").rstrip()
+                self.comments.setdefault(len(self.tokens), []).append(note)
+            else:
+                self.tokens.append(token)
         self.position = 0
-        self.pending: list[tuple[list[Any], int, str, str, Token]] = []
-        self.notes = tuple(
-            line[1:].strip() for line in text.split("graph @", 1)[0].splitlines()
-            if line.startswith("#")
-        )  # fmt: skip
+        self.token = self.tokens[0]
+        self.vars: dict[str, Var] = {}
 
     # --- helpers ---
 
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.position]
-
-    def fail(self, message: str, token: Token | None = None) -> ParseError:
-        token = token or self.token
-        return ParseError(f"line {token.line}, column {token.column}: {message}")
-
-    def take(self, kind: str, text: str | None = None) -> Token:
+    def next(self) -> Token:
+        """Takes the token whatever it is."""
         token = self.token
-        if token.kind != kind or (text is not None and token.text != text):
-            wanted = repr(text) if text is not None else kind
-            raise self.fail(f"expected {wanted}, got {token.text!r}")
-        self.position += 1
+        if token.kind != "end":
+            self.position += 1
+            self.token = self.tokens[self.position]
         return token
 
     def accept(self, kind: str, text: str | None = None) -> Token | None:
         token = self.token
         if token.kind == kind and (text is None or token.text == text):
-            self.position += 1
-            return token
+            return self.next()
         return None
+
+    def take(self, kind: str, text: str | None = None) -> Token:
+        found = self.accept(kind, text)
+        if found is None:
+            wanted = repr(text) if text is not None else kind
+            fail(f"expected {wanted}, got {self.token.text!r}", self.token)
+        return found
+
+    def listed(self, end: str, item: Any) -> list[Any]:
+        """[item ("," item)*] end"""
+        found: list[Any] = []
+        while not self.accept("mark", end):
+            found.append(item())
+            if not self.accept("mark", ","):
+                self.take("mark", end)
+                break
+        return found
 
     # --- grammar ---
 
     def module(self) -> Graph:
         """module := graph+"""
-        parsed: list[tuple[str, Any]] = []
-        while self.token.kind != "end":
-            parsed.append(self.graph())
-        if not parsed:
-            raise self.fail("expected a graph")
-        by_name = dict(parsed)
-        if len(by_name) != len(parsed):
-            raise self.fail("two graphs have one name")
-        return self.assemble(parsed[0][0], by_name, ())
+        drafts: dict[str, Draft] = {}
+        while self.token.kind != "end" or not drafts:
+            draft = self.graph()
+            if draft.name.text in drafts:
+                fail(f"graph {draft.name.text} is defined twice", draft.name)
+            drafts[draft.name.text] = draft
+        return Assembly(drafts).module()
 
-    def graph(self) -> tuple[str, Any]:
+    def graph(self) -> Draft:
         """graph := "graph" @name "(" inputs ")" "{" node* "return" outputs "}" """
+        notes = tuple(self.comments.get(self.position, ()))
         self.take("word", "graph")
-        name = self.take("graph").text[1:]
-        self.vars: dict[str, Var] = {}
+        name = self.take("graph")
+        self.vars = {}
         self.take("mark", "(")
-        inputs = []
-        while not self.accept("mark", ")"):
-            inputs.append(self.input())
-            if not self.accept("mark", ","):
-                self.take("mark", ")")
-                break
+        inputs = tuple(self.listed(")", self.input))
         self.take("mark", "{")
         nodes = []
         while not self.accept("word", "return"):
             nodes.append(self.node())
-        outputs = []
-        while self.token.kind == "var":
-            outputs.append(self.output(len(inputs)))
-            if not self.accept("mark", ","):
-                break
-        self.take("mark", "}")
-        return name, (tuple(inputs), nodes, tuple(outputs))
+        outputs = tuple(self.listed("}", lambda: self.output(len(inputs))))
+        return Draft(name, inputs, nodes, outputs, notes)
 
     def input(self) -> Input:
         """input := %n ":" type kind? string?"""
-        var = self.definition()
-        kind = "argument"
-        if self.token.kind == "word":
-            token = self.take("word")
-            kind = token.text
-            if kind not in INPUT_KINDS:
-                raise self.fail(f"unknown kind of input {kind!r}", token)
+        var = self.define(*self.definition())
+        kind = self.accept("word")
+        if kind is not None and kind.text not in INPUT_KINDS:
+            fail(f"unknown kind of input {kind.text!r}; known: {', '.join(INPUT_KINDS)}", kind)
         label = self.accept("string")
-        return Input(var, kind, unescape(label.text[1:-1]) if label else "")
+        return Input(var, kind.text if kind else ARGUMENT, unquote(label.text) if label else "")
 
-    def definition(self) -> Var:
-        """definition := %n ":" dtype "[" sizes "]" """
+    def definition(self) -> tuple[Token, Var]:
+        """definition := %n ":" type"""
         token = self.take("var")
-        if token.text in self.vars:
-            raise self.fail(f"{token.text} is defined twice", token)
         self.take("mark", ":")
-        var = Var(self.type())
+        return token, Var(self.type())
+
+    def define(self, token: Token, var: Var) -> Var:
+        if token.text in self.vars:
+            fail(f"{token.text} is defined twice", token)
         self.vars[token.text] = var
         return var
 
     def type(self) -> TensorType:
+        """type := dtype "[" sizes "]" """
         word = self.take("word")
         if word.text not in BY_SHORT:
-            raise self.fail(f"unknown dtype {word.text!r}; known: {', '.join(BY_SHORT)}", word)
+            fail(f"unknown dtype {word.text!r}; known: {', '.join(BY_SHORT)}", word)
         self.take("mark", "[")
-        sizes = []
-        while not self.accept("mark", "]"):
-            token = self.take("number")
-            if not token.text.isdigit():
-                raise self.fail(f"a size must be a whole number, got {token.text}", token)
-            sizes.append(int(token.text))
-            if not self.accept("mark", ","):
-                self.take("mark", "]")
-                break
-        return TensorType(BY_SHORT[word.text], tuple(sizes))
+        type_ = TensorType(BY_SHORT[word.text], tuple(self.listed("]", self.size)))
+        if math.prod(max(size, 1) for size in type_.shape) * type_.dtype.itemsize > MAX_BYTES:
+            fail("the type is larger than any memory", word)
+        return type_
 
-    def node(self) -> Any:
-        """node := definitions "=" op operands? attributes? origin? place?"""
-        outputs = [self.definition()]
-        while self.accept("mark", ","):
-            outputs.append(self.definition())
-        self.take("mark", "=")
+    def size(self) -> int:
+        token = self.take("number")
+        if not token.text.isdigit() or len(token.text) > MAX_DIGITS:
+            fail(f"a size must be a whole number, got {token.text[:MAX_DIGITS]}", token)
+        return int(token.text)
+
+    def node(self) -> Node:
+        """node := [definition ("," definition)* "="] op operands? attributes? origin? place?"""
+        results = []
+        if self.token.kind == "var":
+            results.append(self.definition())
+            while self.accept("mark", ","):
+                results.append(self.definition())
+            self.take("mark", "=")
         token = self.take("word")
         op = TABLE.get(token.text)
         if op is None:
-            raise self.fail(f"unknown op {token.text!r}", token)
-        operands = self.operands(set(map(id, outputs)))
-        attrs = self.attributes(op, token)
-        origin = self.accept("origin")
-        place = self.accept("place")
-        return (op, operands, tuple(outputs), attrs, self.place_of(place), self.origin_of(origin))
+            fail(f"unknown op {token.text!r}", token)
+        operands = self.operands()
+        outputs = tuple(self.define(*result) for result in results)
+        attrs = self.attributes(op)
+        origin, place = self.accept("origin"), self.accept("place")
+        return Node(op, operands, outputs, attrs, place_of(place), origin_of(origin))
 
-    def operands(self, own: set[int]) -> tuple[Var | None, ...]:
+    def operands(self) -> tuple[Var | None, ...]:
+        """operands := [operand ("," operand)*]; operand := %n | "none" """
         found: list[Var | None] = []
-        while self.token.kind == "var" or (self.token.kind == "word" and self.token.text == "none"):
-            token = self.tokens[self.position]
-            self.position += 1
-            if token.kind == "word":
-                found.append(None)
-            else:
-                var = self.vars.get(token.text)
-                if var is None or id(var) in own:
-                    raise self.fail(f"{token.text} is used before it is defined", token)
-                found.append(var)
+        while True:
+            token = self.accept("var") or self.accept("word", "none")
+            if token is None:
+                if found:
+                    fail(f"expected an operand, got {self.token.text!r}", self.token)
+                return ()
+            found.append(None if token.kind == "word" else self.known(token))
             if not self.accept("mark", ","):
-                break
-        return tuple(found)
+                return tuple(found)
 
-    def attributes(self, op: Any, token: Token) -> list[Any]:
-        """attributes := "{" name "=" value ("," ...)* "}" """
-        found: list[Any] = []
-        if not (self.token.kind == "mark" and self.token.text == "{"):
-            return found
-        self.take("mark", "{")
-        while not self.accept("mark", "}"):
+    def known(self, token: Token) -> Var:
+        var = self.vars.get(token.text)
+        if var is None:
+            fail(f"{token.text} is used before it is defined", token)
+        return var
+
+    def attributes(self, op: Op) -> tuple[tuple[str, Any], ...]:
+        """attributes := "{" name "=" value ("," name "=" value)* "}" """
+        found: dict[str, Any] = {}
+
+        def attribute() -> None:
             name = self.take("word")
             if name.text not in op.attributes:
-                raise self.fail(f"{op.name} has no attribute {name.text!r}", name)
+                fail(f"{op.name} has no attribute {name.text!r}", name)
+            if name.text in found:
+                fail(f"attribute {name.text!r} is given twice", name)
             self.take("mark", "=")
-            found.append((name.text, self.value(0)))
-            if not self.accept("mark", ","):
-                self.take("mark", "}")
-                break
-        return found
+            found[name.text] = self.value(0)
+
+        if self.accept("mark", "{"):
+            self.listed("}", attribute)
+        return tuple(sorted(found.items()))
 
     def value(self, depth: int) -> Any:
-        """value := number | string | True | False | None | dtype | @graph | "(" values ")" """
+        """value := number | string | True | False | None | dtype | @graph | "(" values ")"
+        | "complex(" number "," number ")" | "handle(" number ")" """
+        token = self.next()
         if depth > MAX_NESTING:
-            raise self.fail("attributes are nested too deeply")
-        token = self.token
-        self.position += 1
+            fail("attributes are nested too deeply", token)
         if token.kind == "number":
-            return number_of(token.text)
+            return number_of(token)
         if token.kind == "string":
-            return unescape(token.text[1:-1])
-        if token.kind == "graph":
-            return ("@", token.text[1:], token)
+            return unquote(token.text)
+        if token.kind == "graph" and not depth:
+            return Reference(token)
         if token.kind == "mark" and token.text == "(":
-            return self.sequence(depth)
+            return tuple(self.listed(")", lambda: self.value(depth + 1)))
         if token.kind == "word":
             return self.word_value(token)
-        raise self.fail(f"expected a value, got {token.text!r}", token)
+        fail(f"expected a value, got {token.text!r}", token)
 
     def word_value(self, token: Token) -> Any:
-        constants = {"True": True, "False": False, "None": None, "inf": float("inf"),
-                     "nan": float("nan")}  # fmt: skip
-        if token.text in constants:
-            return constants[token.text]
+        if token.text in CONSTANTS:
+            return CONSTANTS[token.text]
         if token.text in BY_SHORT:
             return BY_SHORT[token.text]
         if token.text == "complex":
-            self.take("mark", "(")
-            real, imaginary = self.sequence(0)
+            real, imaginary = self.numbers(2)
             return complex(real, imaginary)
-        raise self.fail(f"unknown value {token.text!r}", token)
+        if token.text == "handle":
+            thing = object_of(self.numbers(1)[0])
+            if thing is None:
+                fail("the object of this handle is not here: it belongs to the process that "
+                     "printed the text, while it lived", token)  # fmt: skip
+            return thing
+        fail(f"unknown value {token.text!r}", token)
 
-    def sequence(self, depth: int) -> tuple[Any, ...]:
-        items = []
-        while not self.accept("mark", ")"):
-            items.append(self.value(depth + 1))
-            if not self.accept("mark", ","):
-                self.take("mark", ")")
-                break
-        return tuple(items)
+    def numbers(self, count: int) -> list[Any]:
+        """numbers := "(" number ("," number)* ")", as many as asked for"""
+        start = self.take("mark", "(")
+        found = self.listed(")", lambda: number_of(self.take("number")))
+        if len(found) != count:
+            fail(f"expected {count} numbers, got {len(found)}", start)
+        return found
 
     def output(self, count: int) -> Output:
-        """output := %n (kind ("=" number)?)?"""
+        """output := %n [kind ["=" number]]"""
         token = self.take("var")
-        var = self.vars.get(token.text)
-        if var is None:
-            raise self.fail(f"{token.text} is returned but not defined", token)
-        kind, target = RESULT, None
-        if self.token.kind == "word":
-            word = self.take("word")
-            kind = word.text
-            if kind not in OUTPUT_KINDS:
-                raise self.fail(f"unknown kind of output {kind!r}", word)
+        if token.text not in self.vars:
+            fail(f"{token.text} is returned but not defined", token)
+        kind, target = self.accept("word"), None
+        if kind is not None and kind.text not in OUTPUT_KINDS:
+            fail(f"unknown kind of output {kind.text!r}; known: {', '.join(OUTPUT_KINDS)}", kind)
         if self.accept("mark", "="):
-            place = self.take("number")
-            target = int(place.text) if place.text.isdigit() else -1
-            if not 0 <= target < count:
-                raise self.fail(f"there is no input {place.text}", place)
-        return Output(var, kind, target)
-
-    def place_of(self, token: Token | None) -> Place | None:
-        if token is None:
-            return None
-        file, _, line = token.text[1:].rpartition(":")
-        return Place(file, int(line))
-
-    def origin_of(self, token: Token | None) -> Origin | None:
-        if token is None:
-            return None
-        op, _, index = token.text[1:].rpartition(".")
-        return Origin(op, int(index))
-
-    # --- nested graphs ---
-
-    def assemble(self, name: str, by_name: dict[str, Any], path: tuple[str, ...]) -> Graph:
-        if name in path:
-            raise self.fail(f"graph @{name} contains itself")
-        inputs, nodes, outputs = by_name[name]
-
-        def resolve(value: Any) -> Any:
-            if isinstance(value, tuple) and len(value) == 3 and value[0] == "@":
-                if value[1] not in by_name:
-                    raise self.fail(f"unknown graph @{value[1]}", value[2])
-                return self.assemble(value[1], by_name, (*path, name))
-            return tuple(map(resolve, value)) if isinstance(value, tuple) else value
-
-        made = tuple(
-            Node(op, ins, outs, tuple(sorted((k, resolve(v)) for k, v in attrs)), place, origin)
-            for op, ins, outs, attrs, place, origin in nodes
-        )
-        return Graph(name, inputs, made, outputs, () if path else self.notes)
+            place = self.token
+            target = self.size()
+            if target >= count:
+                fail(f"there is no input {target}", place)
+        return Output(self.vars[token.text], kind.text if kind else RESULT, target)
 
 
-def number_of(text: str) -> Any:
-    if text.lstrip("-").isdigit():
-        return int(text)
-    return float(text)
+class Assembly:
+    """Puts nested graphs in the places that name them."""
+
+    def __init__(self, drafts: dict[str, Draft]):
+        self.drafts = drafts
+        self.made: dict[str, Graph] = {}
+
+    def module(self) -> Graph:
+        """The first graph, which the others are part of."""
+        first, *others = self.drafts.values()
+        result = self.graph(first, ())
+        for draft in others:
+            if draft.name.text not in self.made:
+                fail(f"graph {draft.name.text} is not part of {first.name.text}", draft.name)
+        return result
+
+    def graph(self, draft: Draft, path: tuple[str, ...]) -> Graph:
+        name = draft.name.text
+        if name not in self.made:
+            nodes = tuple(self.node(node, (*path, name)) for node in draft.nodes)
+            self.made[name] = Graph(name[1:], draft.inputs, nodes, draft.outputs, draft.notes)
+        return self.made[name]
+
+    def node(self, node: Node, path: tuple[str, ...]) -> Node:
+        if not any(isinstance(value, Reference) for _, value in node.attrs):
+            return node
+        attrs = tuple((k, self.resolved(value, path)) for k, value in node.attrs)
+        return Node(node.op, node.inputs, node.outputs, attrs, node.place, node.origin)
+
+    def resolved(self, value: Any, path: tuple[str, ...]) -> Any:
+        if not isinstance(value, Reference):
+            return value
+        token = value.name
+        if token.text not in self.drafts:
+            fail(f"unknown graph {token.text}", token)
+        if token.text in path:
+            fail(f"graph {token.text} contains itself", token)
+        if len(path) > MAX_NESTING:
+            fail("graphs are nested too deeply", token)
+        return self.graph(self.drafts[token.text], path)
 
 
-def unescape(text: str) -> str:
-    return re.sub(r"\\(.)", lambda m: "\n" if m.group(1) == "n" else m.group(1), text)
+def number_of(token: Token) -> Any:
+    if len(token.text) > MAX_DIGITS:
+        fail("the number has too many digits", token)
+    return int(token.text) if token.text.lstrip("-").isdigit() else float(token.text)
+
+
+def place_of(token: Token | None) -> Place | None:
+    if token is None:
+        return None
+    file, _, line = token.text[1:].rpartition(":")
+    if len(line) > MAX_DIGITS:
+        fail("the line number has too many digits", token)
+    return Place(unquote(file) if file.startswith('"') else file, int(line))
+
+
+def origin_of(token: Token | None) -> Origin | None:
+    if token is None:
+        return None
+    op, _, index = token.text[1:].rpartition(".")
+    if len(index) > MAX_DIGITS:
+        fail("the number has too many digits", token)
+    return Origin(op, int(index))
+
+
+def unquote(text: str) -> str:
+    return re.sub(r"\\(.)", lambda m: ESCAPED.get(m.group(1), m.group(1)), text[1:-1])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from .graph import WRITE, Graph, Var
-from .op import Op
+import re
+
+from .graph import GRAD_OF, INPUT_KINDS, OUTPUT_KINDS, WRITE, Graph, Node, Output, Var
 from .printer import number, print_node
+
+NAME = re.compile(r"[^\W\d]\w*")
 
 
 class VerifyError(Exception):
@@ -12,44 +15,61 @@ class VerifyError(Exception):
 
 
 def verify(graph: Graph) -> Graph:
-    """Returns the graph if it is valid."""
-    defined: set[Var] = set()
-    for item in graph.inputs:
-        if item.var in defined:
-            raise VerifyError(f"@{graph.name}: input {item.name!r} is listed twice")
-        defined.add(item.var)
+    """Returns the graph if it is valid, and the graphs inside it are."""
+    if not NAME.fullmatch(graph.name):
+        raise VerifyError(f"@{graph.name}: the name of a graph must be a word")
+    defined = check_inputs(graph)
     for index, node in enumerate(graph.nodes):
-        problem = check_operands(node, defined) or check_attributes(node) or check_types(node)
+        problem = (check_operands(node, defined) or check_attributes(node) or check_types(node)
+                   or check_results(node, defined))  # fmt: skip
         if problem:
             raise VerifyError(f"@{graph.name}: {problem}\n{neighbours(graph, index)}")
-        for var in node.outputs:
-            if var in defined:
-                raise VerifyError(f"@{graph.name}: a value is defined twice\n"
-                                  f"{neighbours(graph, index)}")  # fmt: skip
-            defined.add(var)
+        defined.update(node.outputs)
     for output in graph.outputs:
-        if output.var not in defined:
-            raise VerifyError(f"@{graph.name}: an output is not defined")
-        if output.kind == WRITE:
-            check_write(graph, output)
+        problem = check_output(graph, output, defined)
+        if problem:
+            raise VerifyError(f"@{graph.name}: {problem}")
+    for node in graph.nodes:
+        for _, value in node.attrs:
+            if isinstance(value, Graph):
+                verify(value)
     return graph
 
 
-def check_write(graph: Graph, output: object) -> None:
-    target = output.target  # type: ignore[attr-defined]
-    if target is None or not 0 <= target < len(graph.inputs):
-        raise VerifyError(f"@{graph.name}: a write-back names no input")
-    wanted, got = graph.inputs[target].var.type, output.var.type  # type: ignore[attr-defined]
+def check_inputs(graph: Graph) -> set[Var]:
+    """The Vars that inputs define."""
+    defined: set[Var] = set()
+    for item in graph.inputs:
+        if item.kind not in INPUT_KINDS:
+            raise VerifyError(f"@{graph.name}: unknown kind of input {item.kind!r}")
+        if item.var in defined:
+            raise VerifyError(f"@{graph.name}: input {item.name!r} is listed twice")
+        defined.add(item.var)
+    return defined
+
+
+def check_output(graph: Graph, output: Output, defined: set[Var]) -> str:
+    if output.kind not in OUTPUT_KINDS:
+        return f"unknown kind of output {output.kind!r}"
+    if output.var not in defined:
+        return "an output is not defined"
+    if output.kind not in (WRITE, GRAD_OF):
+        return "" if output.target is None else f"an output of kind {output.kind} has no target"
+    if output.target is None or not 0 <= output.target < len(graph.inputs):
+        return f"an output of kind {output.kind} names no input"
+    wanted, got = graph.inputs[output.target].var.type, output.var.type
     if wanted != got:
-        raise VerifyError(f"@{graph.name}: write-back of {got} to input {target} of type {wanted}")
+        return f"{output.kind} of {got} for input {output.target} of type {wanted}"
+    return ""
 
 
-def check_operands(node: object, defined: set[Var]) -> str:
-    op: Op = node.op  # type: ignore[attr-defined]
-    inputs = node.inputs  # type: ignore[attr-defined]
-    if op.variadic is None and len(inputs) != len(op.inputs):
-        return f"{op.name} takes {len(op.inputs)} operands, got {len(inputs)}"
-    for position, var in enumerate(inputs):
+def check_operands(node: Node, defined: set[Var]) -> str:
+    op = node.op
+    if op.variadic is None and len(node.inputs) != len(op.inputs):
+        return f"{op.name} takes {len(op.inputs)} operands, got {len(node.inputs)}"
+    if op.variadic is not None and len(node.inputs) < len(op.inputs) - 1:
+        return f"{op.name} takes at least {len(op.inputs) - 1} operands, got {len(node.inputs)}"
+    for position, var in enumerate(node.inputs):
         if var is None:
             if position not in op.optional:
                 return f"{op.name}: operand '{op.input_name(position)}' may not be none"
@@ -58,9 +78,8 @@ def check_operands(node: object, defined: set[Var]) -> str:
     return ""
 
 
-def check_attributes(node: object) -> str:
-    op: Op = node.op  # type: ignore[attr-defined]
-    given = dict(node.attrs)  # type: ignore[attr-defined]
+def check_attributes(node: Node) -> str:
+    op, given = node.op, dict(node.attrs)
     for name in given:
         if name not in op.attributes:
             return f"{op.name} has no attribute {name!r}"
@@ -68,17 +87,25 @@ def check_attributes(node: object) -> str:
     return f"{op.name}: attribute {missing[0]!r} is missing" if missing else ""
 
 
-def check_types(node: object) -> str:
-    op: Op = node.op  # type: ignore[attr-defined]
-    types = [None if v is None else v.type for v in node.inputs]  # type: ignore[attr-defined]
+def check_types(node: Node) -> str:
+    op = node.op
+    types = [None if v is None else v.type for v in node.inputs]
     try:
-        wanted = op.infer_types(types, dict(node.attrs))  # type: ignore[attr-defined]
-    except Exception as error:
+        wanted = op.infer_types(types, dict(node.attrs))
+    except Exception as error:  # rules of inference say no in many ways
         return f"{op.name}: inference refuses the operands: {error}"
-    got = tuple(v.type for v in node.outputs)  # type: ignore[attr-defined]
+    got = tuple(v.type for v in node.outputs)
+    if op.data_shape and len(wanted) == len(got):  # only the values say which shape
+        wanted = tuple(w._replace(shape=g.shape) for w, g in zip(wanted, got))
     if wanted != got:
         expected = ", ".join(map(str, wanted))
         return f"{op.name}: expected {expected}, got {', '.join(map(str, got))}"
+    return ""
+
+
+def check_results(node: Node, defined: set[Var]) -> str:
+    if len(set(node.outputs)) < len(node.outputs) or not defined.isdisjoint(node.outputs):
+        return f"{node.op.name}: a value is defined twice"
     return ""
 
 

@@ -1,0 +1,45 @@
+"""`wengert.ir.trace`: a call as a graph, recorded as `compile` would."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from .ir import public
+from .ir.graph import Graph
+from .pytree import flatten
+from .recording import Recording
+from .tracer.tensor import Tensor
+
+
+class Traced:
+    """`trace(fn)`; a call of it runs `fn` for real and gives the graph of that call.
+
+    The graph's results are the tensors of what `fn` returned, then the `.grad` fields it set; what
+    it wrote into tensors from outside are write-backs. Decisions that Python made on values on the
+    way are notes: the graph is the path that was taken.
+    """
+
+    def __init__(self, function: Any):
+        if not callable(function):
+            raise TypeError(f"trace needs a callable, not {type(function).__name__}")
+        self.function = function
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.inputs: list[Any] = []  # of the last call: the values of the graph's inputs
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Graph:
+        leaves: list[Any] = []
+        structure = flatten((args, kwargs), leaves)
+        recording = Recording(self.function, structure, leaves, self.name, set())
+        recorder = recording.recorder
+        if recorder.problems:
+            raise RuntimeError(f"{self.name} is more than a graph: {recorder.problems[0]}")
+        recording.build()
+        self.inputs = list(recorder.externals)
+        notes = [f"path: a branch at {b.place} was {b.outcome}" for b in recorder.branches]
+        return recording.graph.replace(notes=tuple(notes))
+
+
+public.tracer = Traced
+public.tensor_of = Tensor._wrap
