@@ -99,6 +99,44 @@ def type_word(dtype: DType) -> str:
     }[dtype.name]  # fmt: skip
 
 
+def c_word(dtype: DType) -> str:
+    """The C++ type of an element, as other errors of torch's print it."""
+    return {
+        "float32": "float", "float64": "double", "float16": "c10::Half",
+        "bfloat16": "c10::BFloat16", "int64": "long int", "int32": "int", "int16": "short int",
+        "int8": "signed char", "uint8": "unsigned char", "complex64": "c10::complex<float>",
+        "complex128": "c10::complex<double>",
+    }.get(dtype.name, dtype.name)  # fmt: skip
+
+
+def check_number(value: Any, dtype: DType) -> Any:
+    """`value`, a Python number; torch's RuntimeError where `dtype` cannot hold it.
+
+    A negative int may wrap around in an unsigned type, as in C; infinities and NaN are floats.
+    """
+    if dtype.category == BOOL or fits(value, dtype):
+        return value
+    word = c_word(dtype) if dtype.category >= FLOAT or dtype is int32 else f"{dtype.name}_t"
+    raise RuntimeError(f"value cannot be converted to type {word} without overflow")
+
+
+def fits(value: Any, dtype: DType) -> bool:
+    """Can `dtype` hold the number `value`?"""
+    if isinstance(value, complex | np.complexfloating):
+        return dtype.category == COMPLEX or (value.imag == 0 and fits(value.real, dtype))
+    if dtype.category >= FLOAT:
+        return not np.isfinite(value) or abs(value) <= LARGEST[dtype.to_real().name]
+    low, high = np.iinfo(dtype.storage).min, np.iinfo(dtype.storage).max
+    if low == 0 and isinstance(value, int):
+        low = -high
+    return bool(np.isfinite(value)) and low <= value <= high
+
+
+LARGEST = {"float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2.0**-7),
+           "float32": float(np.finfo(np.float32).max),
+           "float64": float(np.finfo(np.float64).max)}  # fmt: skip
+
+
 def from_numpy_dtype(dtype: Any) -> DType:
     """The dtype of a NumPy array; TypeError for those torch has not."""
     found = FROM_NUMPY.get(np.dtype(dtype).newbyteorder("="))

@@ -50,7 +50,7 @@ class Function:
     call: Callable[..., Any]
     spaces: tuple[str, ...]  # "torch", "nn.functional", "linalg", "special", "fft"
     method: bool
-    inplace: bool
+    inplace: bool | str  # "resizing": the twin gives the tensor the result's shape
 
 
 FUNCTIONS: dict[str, Function] = {}
@@ -64,7 +64,7 @@ def public(
     *names: str,
     spaces: str = "torch",
     method: bool = True,
-    inplace: bool = False,
+    inplace: bool | str = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Publishes a function under its own name and `names`: in namespaces, as method, as `name_`.
 
@@ -113,11 +113,11 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _inplace_twin(function: Function) -> Callable[..., Any]:
-    call = function.call
+    call, resizing = function.call, function.inplace == "resizing"
 
     def twin(self: Any, *args: Any, **kwargs: Any) -> Any:
         assert run_inplace is not None
-        return run_inplace(call, self, args, kwargs)
+        return run_inplace(call, self, args, kwargs, resizing)
 
     twin.__name__ = twin.__qualname__ = function.name + "_"
     twin.__doc__ = f"In-place version of `{function.name}`."

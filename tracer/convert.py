@@ -12,6 +12,7 @@ from ..ir.types import (
     BY_NAME,
     DType,
     bfloat16,
+    check_number,
     complex64,
     complex128,
     float16,
@@ -173,8 +174,7 @@ def _constant(self: Tensor, array: np.ndarray) -> Tensor:
 def _constant_like(self: Tensor, value: Any) -> Tensor:
     """A Python number (or nested list) assigned to elements of this tensor."""
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):
-        if isinstance(value, complex) and not self.dtype.is_complex:
-            raise RuntimeError("value cannot be converted to type without overflow")
+        check_number(value, self.dtype)
         return TABLE["full"](size=(), fill_value=value, dtype=self.dtype)
     if isinstance(value, np.ndarray):
         return _from_array(value)

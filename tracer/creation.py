@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,10 @@ from ..ir.types import (
     default_complex,
     default_dtype,
     from_numpy_dtype,
-    int64,
-    promote_types,
     to_bfloat16,
 )
-from .eager import cast_array
+from .data import from_data, infer_dtype, plain
 from .tensor import Tensor, require_cpu
-
-_SEQUENCES = (list, tuple)
 
 
 def finish(result: Tensor, requires_grad: bool) -> Tensor:
@@ -71,109 +66,6 @@ def tensor(
         fresh = data.detach().clone()
         return finish(fresh if dtype is None else fresh.to(dtype), requires_grad)
     return finish(from_data(data, as_dtype(dtype)), requires_grad)
-
-
-def from_data(data: Any, dtype: DType | None) -> Tensor:
-    """A tensor of a number, nested sequences, or an array, always copied."""
-    if isinstance(data, np.ndarray | np.generic):
-        notify("from_array")
-        source = from_numpy_dtype(data.dtype)
-        array = np.array(data, dtype=source.storage, order="C")
-        return Tensor._wrap(array if dtype is None else cast_array(array, source, dtype).reshape(
-            array.shape), dtype or source)  # fmt: skip
-    if hasattr(data, "__array__") and not isinstance(data, _SEQUENCES):
-        return from_data(np.asarray(data), dtype)
-    values = plain(data)
-    inferred = dtype or element_dtype(data) or infer_dtype(values)
-    if inferred is bfloat16:
-        return Tensor._wrap(to_bfloat16(build(values, np.dtype(np.float32))), bfloat16)
-    return Tensor._wrap(build(values, inferred.storage), inferred)
-
-
-def plain(data: Any) -> Any:
-    """Nested lists of Python numbers; tensors and arrays inside become lists."""
-    if isinstance(data, _SEQUENCES):
-        return [plain(item) for item in data]
-    if isinstance(data, Tensor):
-        return data.tolist()
-    if isinstance(data, np.ndarray | np.generic):
-        return data.tolist()
-    if isinstance(data, bool | int | float | complex):
-        return data
-    if hasattr(data, "__index__"):
-        return data.__index__()
-    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, str):
-        return [plain(data[k]) for k in range(len(data))]
-    if isinstance(data, str):
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-
-
-def element_dtype(data: Any) -> DType | None:
-    """The common dtype of sequences that hold tensors or NumPy numbers; None if they do not."""
-    typed: list[DType] = []
-    stack, numbers = [data], set()
-    while stack:
-        item = stack.pop()
-        if isinstance(item, _SEQUENCES):
-            stack.extend(item)
-        elif isinstance(item, Tensor | np.ndarray | np.generic):
-            typed.append(item.dtype if isinstance(item, Tensor) else from_numpy_dtype(item.dtype))
-        elif isinstance(item, int | float | complex):
-            numbers.add(type(item)(0))
-    return functools.reduce(promote_types, [*typed, *map(infer_dtype, numbers)]) if typed else None
-
-
-def infer_dtype(values: Any) -> DType:
-    """bool, int64, the default float or complex, by the highest kind of number in it."""
-    highest = -1
-    stack = [values]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, list):
-            stack.extend(item)
-        else:
-            kind = 0 if isinstance(item, bool) else 1 if isinstance(item, int) else (
-                2 if isinstance(item, float) else 3)  # fmt: skip
-            highest = max(highest, kind)
-    if highest < 0 or highest == 2:
-        return default_dtype()
-    return (BY_NAME["bool"], int64, None, default_complex())[highest]
-
-
-def build(values: Any, storage: np.dtype) -> np.ndarray:
-    """An array of nested lists; errors in torch's words."""
-    try:
-        if storage.kind in "iu" and has_float(values):
-            return np.array(values, dtype=np.float64).astype(storage)
-        return np.array(values, dtype=storage)
-    except OverflowError as error:
-        raise RuntimeError(f"value cannot be converted to type {storage.name} without overflow: "
-                           f"{error}") from None  # fmt: skip
-    except (ValueError, TypeError) as error:
-        check_ragged(values, 0)
-        raise TypeError(f"cannot make a tensor of this data: {error}") from None
-
-
-def has_float(values: Any) -> bool:
-    return any(map(has_float, values)) if isinstance(values, list) else isinstance(values, float)
-
-
-def check_ragged(values: Any, depth: int) -> None:
-    """torch's error for sequences of unequal lengths."""
-    if not isinstance(values, list) or not values:
-        return
-    lengths = {len(v) if isinstance(v, list) else None for v in values}
-    if len(lengths) > 1:
-        first = len(values[0]) if isinstance(values[0], list) else None
-        if first is None:
-            raise TypeError("must be real number, not list")
-        odd = next(v for v in values if not isinstance(v, list) or len(v) != first)
-        if not isinstance(odd, list):
-            raise TypeError(f"expected sequence of length {first} at dim {depth + 1}")
-        raise ValueError(f"expected sequence of length {first} at dim {depth + 1} (got {len(odd)})")
-    for value in values:
-        check_ragged(value, depth + 1)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:

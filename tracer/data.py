@@ -98,9 +98,12 @@ def build(values: Any, storage: np.dtype) -> np.ndarray:
     counts = storage.kind in "iu"
     try:
         found = np.array(values) if counts else np.array(values, dtype=storage)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         check_ragged(values, 0)
         raise TypeError(f"cannot make a tensor of this data: {error}") from None
+    except TypeError:
+        check_ragged(values, 0)
+        raise TypeError("must be real number, not complex") from None
     return whole(found, storage) if counts else found
 
 

@@ -258,7 +258,8 @@ def run_half(op: Op, inputs: Any, arrays: list[Any], attrs: Any, wanted: DType |
 
 def restore_dtypes(op: Op, inputs: Any, outputs: list[Tensor], attrs: dict[str, Any]) -> None:
     """Moved bfloat16 bits come back from NumPy as uint16: give them their name again."""
-    dtype = next(v.dtype for v in inputs if isinstance(v, Tensor) and v.dtype.name in _HALF)
+    dtype = attrs.get("dtype") or next(
+        v.dtype for v in inputs if isinstance(v, Tensor) and v.dtype.name in _HALF)  # fmt: skip
     for tensor in outputs:
         if dtype is bfloat16 and tensor.dtype.name == "uint16":
             tensor.dtype = bfloat16

@@ -37,7 +37,9 @@ def last_write(storage: Storage) -> str:
     return describe_place(storage.written)
 
 
-def run_inplace(function: Any, target: Tensor, args: Any, kwargs: Any) -> Tensor:
+def run_inplace(
+    function: Any, target: Tensor, args: Any, kwargs: Any, resizing: bool = False
+) -> Tensor:
     """`target.function_(*args)`: computes first, so nothing is changed when it raises."""
     if not isinstance(target, Tensor):
         raise TypeError(

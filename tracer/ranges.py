@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.op import TABLE
 from ..ir.ops import questions
 from ..ir.types import INTEGER, DType, default_dtype, int64, type_word
-from .creation import arange, as_dtype, finish, from_data, number
+from .creation import arange, as_dtype, finish, number
 from .strided import empty_strided
 from .tensor import Size, Tensor, require_cpu
 
@@ -69,7 +70,8 @@ def scalar_tensor(
 ) -> Tensor:  # fmt: skip
     """scalar_tensor(s): a tensor without dimensions, of the default dtype unless given."""
     require_cpu(device)
-    return finish(from_data(number(s), as_dtype(dtype) or default_dtype()), requires_grad)
+    wanted = as_dtype(dtype) or default_dtype()
+    return finish(TABLE["full"](size=(), fill_value=number(s), dtype=wanted), requires_grad)
 
 
 def frombuffer(

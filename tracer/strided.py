@@ -10,7 +10,8 @@ import numpy as np
 from ..ir.ops.strided import strided_array
 from ..ir.types import default_dtype
 from .convert import method
-from .creation import as_dtype, finish, from_data, legacy_tensor
+from .creation import as_dtype, finish, legacy_tensor
+from .data import from_data
 from .tensor import Tensor, require_cpu
 
 

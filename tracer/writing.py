@@ -51,8 +51,6 @@ def fill(target: Any, value: Any) -> Any:
             )
         size, value = tuple(target.shape), to_dtype(value, target.dtype)
         return TABLE["fill_tensor"](overwritten(target), value, size=size)
-    if isinstance(value, complex) and not target.dtype.is_complex:
-        raise RuntimeError("value cannot be converted to type without overflow")
     if not isinstance(value, int | float | complex | np.number | np.bool_):
         raise TypeError(f"fill_(): argument 'value' must be Tensor or Number, not "
                         f"{value.__class__.__name__}")  # fmt: skip

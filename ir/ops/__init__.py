@@ -61,6 +61,7 @@ from . import (
     products,
     questions,
     reduce,
+    reinterpreting,
     rounding,
     scans,
     slices,

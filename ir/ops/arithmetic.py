@@ -60,16 +60,17 @@ add = pointwise(
     scalar=lambda s, a, b, alpha=1: s.add(a, b if alpha == 1 else s.mul(b, s.const(alpha))),
     vjp=dict(self=lambda grad: grad, other=lambda grad, alpha: times(grad, alpha)),
 )  # fmt: skip
+_minus = _scaled(np.subtract)
 sub = pointwise(
     "sub", "self other -> result", ufunc=np.subtract,
-    numpy=_scaled(np.subtract), publish=False,
+    numpy=_minus, publish=False,
     scalar=lambda s, a, b, alpha=1: s.sub(a, b if alpha == 1 else s.mul(b, s.const(alpha))),
     vjp=dict(self=lambda grad: grad, other=lambda grad, alpha: -times(grad, alpha)),
 )  # fmt: skip
 rsub = pointwise(
     "rsub", "self other -> result", ufunc=lambda a, b: np.subtract(b, a),
     number_nodes=(None, "RsubBackward1"),
-    numpy=_scaled(lambda a, b: np.subtract(b, a)), publish=False,
+    numpy=lambda a, b, *, alpha=1: _minus(b, a, alpha=alpha), publish=False,
     lower=Decompose(lambda self, other, alpha=1: other - (self if alpha == 1 else self * alpha)),
     vjp=dict(self=lambda grad, alpha: -times(grad, alpha), other=lambda grad: grad),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Scalar, define
-from ..types import TensorType, bool_, broadcast_shapes, result_type
+from ..types import TensorType, bool_, broadcast_shapes, check_number, result_type
 from ..value import FUNCTIONS, Value, public
 from .choosing import choose
 from .kinds import operands, pointwise, refuse, refusing
@@ -242,8 +242,6 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
             raise RuntimeError("masked_fill only supports a 0-dimensional value tensor, but got "
                                f"tensor with {value.ndim} dimension(s).")  # fmt: skip
         if value.dtype.is_complex and not input.dtype.is_complex:
-            raise RuntimeError("value cannot be converted to type without overflow")
+            check_number(1j, input.dtype)
         return masked_fill_tensor(input, mask, value)
-    if isinstance(value, complex) and not input.dtype.is_complex:
-        raise RuntimeError("value cannot be converted to type without overflow")
-    return masked_fill_op(input, mask, value=value)
+    return masked_fill_op(input, mask, value=check_number(value, input.dtype))

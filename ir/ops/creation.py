@@ -7,14 +7,29 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Scalar, define
-from ..types import DType, TensorType, default_dtype, scalar_dtype
+from ..types import (
+    DType,
+    TensorType,
+    check_number,
+    default_dtype,
+    float64,
+    from_numpy_dtype,
+    int64,
+    scalar_dtype,
+)
 from ..value import public
 
 
 def _full(*, size: Any, fill_value: Any, dtype: DType) -> np.ndarray:
     if fill_value == 0 and not isinstance(fill_value, float):
         return np.zeros(size, dtype.compute)
-    return np.full(size, fill_value, dtype.compute)
+    return np.full(size, in_dtype(fill_value, dtype), dtype.compute)
+
+
+def in_dtype(value: Any, dtype: DType) -> Any:
+    """A Python number as a NumPy scalar of `dtype`, where it fits; 16-bit floats hold any."""
+    wide = dtype if dtype.compute == dtype.storage else float64
+    return np.asarray(check_number(value, wide)).astype(dtype.compute)
 
 
 full = define(
@@ -38,7 +53,7 @@ iota = define(
 def _iota(size: int, start: Any, step: Any, dtype: DType) -> Any:
     if dtype.is_floating_point:  # torch computes start + k * step in the wide type
         return (start + np.arange(size, dtype=np.float64) * step).astype(dtype.compute)
-    return (np.arange(size) * step + start).astype(dtype.compute)
+    return (np.arange(size) * int(step) + int(start)).astype(dtype.compute)
 
 
 zeros_like = define(
@@ -69,7 +84,8 @@ fill_tensor = define(
 fill = define(
     "fill", "self -> result", kind="creation",
     node=lambda attrs: f"FillBackward{attrs.get('form', 2)}",  # 2 in place, 0 not
-    numpy=lambda x, *, value, form=2: np.full(x.shape, value, x.dtype),
+    numpy=lambda x, *, value, form=2: np.full(
+        x.shape, in_dtype(value, from_numpy_dtype(x.dtype)), x.dtype),
     infer=lambda self, *, value, form=2: self,
     lower=Decompose(lambda self, *, value, form=2: full(
         size=tuple(self.shape), fill_value=value, dtype=self.dtype)),
@@ -139,4 +155,8 @@ def arange_values(start: Any, end: Any, step: Any, dtype: DType | None) -> tuple
         raise RuntimeError("step must be nonzero")
     if (step > 0) != (end >= start) and end != start:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype is int64:  # the only one whose length torch counts in whole steps
+        start, end, step = int(start), int(end), int(step)
+        if step == 0:
+            raise ValueError("step must be nonzero")
     return max(0, int(np.ceil((end - start) / step))), dtype

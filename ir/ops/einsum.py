@@ -230,6 +230,9 @@ def einsum(*args: Any) -> Any:
     if isinstance(args[0], Value):
         operands, words, output = _from_sublists(args)
     else:
+        if not isinstance(args[0], str):
+            raise TypeError("einsum(): argument 'equation' (position 1) must be str, not "
+                            f"{type(args[0]).__name__}")  # fmt: skip
         operands = list(args[1:])
         if len(operands) == 1 and isinstance(operands[0], list | tuple):
             operands = list(operands[0])
@@ -277,9 +280,9 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     for i, j in zip(first, second):
         m, n = a.shape[i], b.shape[j]
         if m == 1 and n != 1:
-            b = b.sum(j, keepdim=True)
+            b = b.sum(j, keepdim=True, dtype=b.dtype)
         elif n == 1 and m != 1:
-            a = a.sum(i, keepdim=True)
+            a = a.sum(i, keepdim=True, dtype=a.dtype)
         elif m != n:
             raise RuntimeError("contracted dimensions need to match, but first has size "
                                f"{m} in dim {i} and second has size {n} in dim {j}")  # fmt: skip

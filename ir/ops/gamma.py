@@ -49,6 +49,9 @@ def polygamma(input: Any, n: Any) -> Any:
     if not isinstance(input, Value):
         input, n = n, input
     require_value("polygamma", input, "input", 1)
+    if isinstance(n, Value) or not hasattr(n, "__index__"):
+        raise TypeError("polygamma(): argument 'n' (position 1) must be int, not "
+                        f"{type(n).__name__}")  # fmt: skip
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     return polygamma_op(input, n=int(n))

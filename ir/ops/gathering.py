@@ -10,6 +10,7 @@ from ..op import Decompose, Op, Template, define
 from ..types import TensorType, broadcast_shapes, int64, normalize_dim
 from ..value import Value, public
 from .accumulate import assign_at, combine_at, positions_along, reduce_at
+from .compare import where
 from .slices import slice_op, slice_scatter
 from .views import zeros
 
@@ -326,7 +327,7 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
         raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
                            f"{indices.dtype.name}")  # fmt: skip
     if dim is None:
-        return gather(input.reshape(-1), 0, indices.reshape(-1))
+        return take_along_dim(input.reshape(-1), indices.reshape(-1), 0)
     if input.ndim != indices.ndim:
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number "
                            f"of dimensions, but got {input.ndim} dimensions for input, and "
@@ -334,6 +335,7 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
     dim = normalize_dim(dim, input.ndim)
     have, want = list(input.shape), list(indices.shape)
     mine, asked = have[dim], want[dim]
+    indices = where(indices < 0, indices + mine, indices)
     have[dim] = want[dim] = 1
     common = list(broadcast_shapes(tuple(have), tuple(want)))
     spread = input.expand([*common[:dim], mine, *common[dim + 1 :]])

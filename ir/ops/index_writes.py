@@ -14,6 +14,7 @@ from ..value import Value, public
 from .accumulate import assign_at, combine_at, positions_of, reduce_at, wrapped
 from .gathering import check_range, reduce_rule
 from .indexing import index_infer, index_op, index_put_op
+from .kinds import cast_number
 from .views import zeros
 
 
@@ -96,7 +97,8 @@ def take_slices(grad: Any, index: Any, dim: int, source_type: TensorType) -> Any
 index_add_op: Op = define(
     "index_add", "self index source -> result", samples=slice_samples,
     numpy=lambda x, index, source, *, dim, alpha=1: combine_at(
-        np.add, x, _positions(x, index, dim), source if alpha == 1 else source * alpha),
+        np.add, x, _positions(x, index, dim),
+        source if alpha == 1 else source * cast_number(alpha, source.dtype)),
     infer=lambda self, index, source, **_: self,
     lower=Decompose(lambda self, index, source, *, dim, alpha=1: index_put_op(
         self, source if alpha == 1 else source * alpha, index, spec=_spec(dim), accumulate=True)

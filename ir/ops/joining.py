@@ -86,15 +86,18 @@ def tensor_list(name: str, tensors: Any) -> list[Any]:
 
 @public("cat", "concat", "concatenate", method=False)
 def cat_(tensors: Any, dim: int = 0) -> Any:
-    """cat(tensors, dim=0): joins along an existing dimension; empty 1-d tensors are skipped."""
+    """cat(tensors, dim=0): joins along an existing dimension; empty 1-d tensors fit anywhere."""
     found = tensor_list("cat", tensors)
     kept = [t for t in found if tuple(t.shape) != (0,)] or found[:1]
     for k, t in enumerate(kept):
         if not t.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
-    dim = normalize_dim(dim, kept[0].ndim)
-    _cat_infer(*[t.type_ for t in kept], dim=dim)
-    return cat(*kept, dim=dim)
+    first = tuple(kept[0].shape)
+    dim = normalize_dim(dim, len(first))
+    nothing = (*first[:dim], 0, *first[dim + 1 :])
+    found = [t.view(nothing) if tuple(t.shape) == (0,) else t for t in found]
+    _cat_infer(*[t.type_ for t in found], dim=dim)
+    return cat(*found, dim=dim)
 
 
 @public("stack", method=False)
@@ -160,6 +163,8 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     if len(dims) != len(shifts):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, "
                            f"dims:{len(dims)}")  # fmt: skip
+    if not input.ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     return roll_op(input, shifts=shifts, dims=tuple(normalize_dim(d, input.ndim) for d in dims))
 
 

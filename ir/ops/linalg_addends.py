@@ -146,7 +146,7 @@ addbmm_op = define(
 )  # fmt: skip
 
 
-@public("addbmm", inplace=True)
+@public("addbmm", inplace="resizing")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addbmm(input, batch1, batch2, *, beta=1, alpha=1): the products are summed over the batch."""
     _summed_type(input.type_, batch1.type_, batch2.type_)

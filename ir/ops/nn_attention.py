@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import TensorType, bool_, float32, int64
+from ..types import TensorType, bool_, c_word, float32, int64
 from ..value import public
 from .creation import iota
 from .nn_dropout import dropout
@@ -112,19 +112,13 @@ attention = define(
 
 # --- the public function -------------------------------------------------------------------------
 
-_WORDS = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int",
-          "bfloat16": "c10::BFloat16", "int32": "int"}  # fmt: skip
-
-
-def _word(value: Any) -> Any:
-    return _WORDS.get(value.dtype.name, value.dtype.name)
-
 
 def _check(query: Any, key: Any, value: Any, attn_mask: Any) -> None:
     if not (query.dtype is key.dtype and query.dtype is value.dtype):
         raise RuntimeError("Expected query, key, and value to have the same dtype, but got "
-                           f"query.dtype: {_word(query)} key.dtype: {_word(key)} and value.dtype: "
-                           f"{_word(value)} instead.")  # fmt: skip
+                           f"query.dtype: {c_word(query.dtype)} key.dtype: "
+                           f"{c_word(key.dtype)} and value.dtype: {c_word(value.dtype)} "
+                           "instead.")  # fmt: skip
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but "
                            f"got query.dim: {query.ndim} key.dim: {key.ndim} and value.dim: "
@@ -133,8 +127,8 @@ def _check(query: Any, key: Any, value: Any, attn_mask: Any) -> None:
         known = (bool_, query.dtype) + ((float32,) if query.dtype.itemsize == 2 else ())
         if attn_mask.dtype not in known:
             raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query "
-                               f"dtype, but got attn_mask.dtype: {_word(attn_mask)} and  "
-                               f"query.dtype: {_word(query)} instead.")  # fmt: skip
+                               f"dtype, but got attn_mask.dtype: {c_word(attn_mask.dtype)} and  "
+                               f"query.dtype: {c_word(query.dtype)} instead.")  # fmt: skip
 
 
 def _rows_are_dense(value: Any) -> bool:

@@ -163,6 +163,17 @@ def _geometry(stride: Ints, padding: Ints, dilation: Ints, groups: int) -> dict[
     return {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
 
 
+def _cropped(value: Any, type_: TensorType) -> Any:
+    """`value` with the spatial sizes of `type_`: the first windows, where more fit.
+
+    More do where a transposed convolution's output padding reaches its stride.
+    """
+    for dim in range(2, value.ndim):
+        if value.shape[dim] > type_.shape[dim]:
+            value = value.narrow(dim, 0, type_.shape[dim])
+    return value
+
+
 def _bias_vjp(grad: Any) -> Any:
     return grad.sum((0, *range(2, grad.ndim)))
 
@@ -205,8 +216,9 @@ conv_input: Any = define(
     lower=Template("conv_input"), node="ConvolutionBackward0",
     samples=_samples(("output", "weight"), "size"),
     vjp=dict(
-        self=lambda grad, weight, stride, padding, dilation, groups: convolution(
-            grad, conj(weight), None, **_geometry(stride, padding, dilation, groups)),
+        self=lambda grad, weight, self_type, stride, padding, dilation, groups: _cropped(
+            convolution(grad, conj(weight), None, **_geometry(stride, padding, dilation, groups)),
+            self_type),
         weight=lambda grad, self, weight_type, stride, padding, dilation, groups: conv_weight(
             grad, conj(self), kernel=weight_type.shape[2:],
             **_geometry(stride, padding, dilation, groups)),
@@ -221,7 +233,9 @@ conv_weight: Any = define(
         self=lambda grad, grad_output, self_type, stride, padding, dilation, groups: conv_input(
             conj(grad_output), grad, None, size=self_type.shape[2:],
             **_geometry(stride, padding, dilation, groups)),
-        grad_output=lambda grad, self, stride, padding, dilation, groups: convolution(
-            conj(self), grad, None, **_geometry(stride, padding, dilation, groups)),
+        grad_output=lambda grad, self, grad_output_type, stride, padding, dilation, groups:
+            _cropped(convolution(conj(self), grad, None,
+                                 **_geometry(stride, padding, dilation, groups)),
+                     grad_output_type),
     ),
 )  # fmt: skip

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..op import Decompose, define
-from ..types import TensorType, bool_, type_word
+from ..types import TensorType, bool_, c_word, type_word
 from ..value import public
 from .nn_common import check_value
 from .nn_conv import conv_input, convolution
 from .windows import Ints
-
-_TENSOR_WORDS = {"float32": "float", "float64": "double", "float16": "c10::Half",
-                 "bfloat16": "c10::BFloat16", "int64": "long", "int32": "int"}  # fmt: skip
 
 
 def _ints(value: Any, dims: int, argument: str) -> Ints:
@@ -48,7 +45,7 @@ def _check_types(input: Any, weight: Any, bias: Any) -> None:
             "same or input should be a MKLDNN tensor and weight is a dense tensor"
         )
     if bias is not None and bias.dtype is not input.dtype:
-        words = [_TENSOR_WORDS.get(v.dtype.name, v.dtype.name) for v in (input, bias)]
+        words = [c_word(v.dtype) for v in (input, bias)]
         raise RuntimeError(f"Input type ({words[0]}) and bias type ({words[1]}) should be the same")
     if input.dtype is bool_:
         raise NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool'")

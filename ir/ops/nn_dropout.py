@@ -137,7 +137,9 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 @public("dropout3d", spaces="nn.functional", method=False)
 def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """dropout3d(input, p=0.5, training=True, inplace=False): whole channels of (N, C, D, H, W)."""
-    return _dropout(input, p, training, inplace, feature=True)
+    if input.ndim == 5:
+        return _dropout(input, p, training, inplace, feature=True)
+    return _unbatched(input, p, training, inplace)
 
 
 # --- rrelu and gumbel softmax --------------------------------------------------------------------

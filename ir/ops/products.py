@@ -8,19 +8,16 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Op, Template, define
-from ..types import TensorType, bool_, broadcast_shapes, type_word
+from ..types import TensorType, bool_, broadcast_shapes, c_word, type_word
 from ..value import public
 from .arithmetic import conj
 from .kinds import require_value
-
-_WORDS = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int",
-          "float16": "c10::Half", "bfloat16": "c10::BFloat16"}  # fmt: skip
 
 
 def same_dtype(a: TensorType, b: TensorType, kernel: str = "addmm_impl_cpu_") -> None:
     """Matrix products neither promote nor know bools."""
     if a.dtype is not b.dtype:
-        first, second = (_WORDS.get(t.dtype.name, t.dtype.name) for t in (a, b))
+        first, second = c_word(a.dtype), c_word(b.dtype)
         raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
                            f"{first} != {second}")  # fmt: skip
     if a.dtype is bool_:
@@ -301,11 +298,13 @@ def check_expands(addend: TensorType, shape: tuple[int, ...]) -> None:
 
 
 def _addmm_type(self: TensorType, mat1: TensorType, mat2: TensorType, **_: Any) -> TensorType:
+    for word, addend in (("self", self), ("mat1", mat1)):
+        if addend.dtype is not mat2.dtype:
+            words = type_word(addend.dtype), type_word(mat2.dtype)
+            raise RuntimeError(f"{word} and mat2 must have the same dtype, but got {words[0]} and "
+                               f"{words[1]}")  # fmt: skip
     result = mm_type(mat1, mat2)
     check_expands(self, result.shape)
-    if self.dtype is not result.dtype:
-        raise RuntimeError("self and mat2 must have the same dtype, but got "
-                           f"{type_word(self.dtype)} and {type_word(mat2.dtype)}")  # fmt: skip
     return result
 
 

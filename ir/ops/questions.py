@@ -84,6 +84,7 @@ def unravel_index(indices: Any, shape: Any) -> Any:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype!r}")
     shape = (shape,) if isinstance(shape, int) else sizes((tuple(shape),))
     coordinates, step = [], 1
+    indices = indices.to(int64)
     for n in reversed(shape):
         coordinates.append((indices // step) % n)
         step *= n

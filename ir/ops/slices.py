@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Op, define
-from ..types import TensorType, normalize_dim
-from ..value import public
+from ..types import INTEGER, TensorType, normalize_dim
+from ..value import Value, public
 from .kinds import view
 from .views import as_int, infer_like, unsqueeze_op, zeros
 
@@ -96,13 +96,15 @@ def narrow_bounds(input: Any, dim: int, start: Any, length: Any) -> tuple[int, i
     """The arguments of narrow, checked and counted from the front."""
     if not input.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if isinstance(start, Value) and (start.ndim or start.dtype.category != INTEGER):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     dim, start, length = normalize_dim(dim, input.ndim), as_int(start), as_int(length)
     size = input.shape[dim]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -size <= start <= size:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-size}, {size}], "
-                         f"but got {start})")  # fmt: skip
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but "
+                         f"got {start})")  # fmt: skip
     start = start + size if start < 0 else start
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")

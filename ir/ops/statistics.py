@@ -157,6 +157,8 @@ def _check_weights(word: str, weights: Any, count: int, integral: bool) -> None:
             f"cov(): expected {word} to have the same numel as there are "
             f"observations in the input but got {weights.numel()} != {count}"
         )
+    if weights.numel() and bool((weights < 0).any()):
+        raise RuntimeError(f"cov(): {word} cannot be negative")
 
 
 @public("cov")

@@ -104,7 +104,9 @@ def view_(input: Any, *shape: Any, dtype: Any = None) -> Any:
     if dtype is None and len(shape) == 1 and isinstance(shape[0], DType):
         dtype = shape[0]
     if dtype is not None:
-        return input.view_dtype(dtype)
+        from .reinterpreting import view_dtype
+
+        return view_dtype(input, dtype)
     return view_op(input, size=view_shape(sizes(shape), tuple(input.shape)))
 
 
