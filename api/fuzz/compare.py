@@ -92,15 +92,12 @@ def overwritten(eager: Outcome) -> bool:
 
 
 def measured(program: Program) -> tuple[list[dict[str, Bound]], bool]:
-    """Bounds for every float value of every call; did all values fit their dtypes?
-
-    Programs that draw random numbers stay in their own dtypes: those of float64 are others.
-    """
+    """Bounds for every float value of every call; did all values fit their dtypes?"""
     survey = Observer()
     reference(program, survey, wide=False)
     dtypes = survey.dtypes | {i.dtype for i in program.inputs}
     epsilon = max((EPSILON[d] for d in dtypes if d in EPSILON), default=2.0**-52)
-    wide = not program.is_random
+    wide = not program.keeps_dtypes
     exact = reference(program, survey, wide)
     fresh = frozenset(survey.targets - survey.shared)
     noisy = [reference(program, Observer(epsilon, seed, fresh), wide) for seed in range(RUNS)]

@@ -21,6 +21,8 @@ Made = tuple[str, tuple[str, ...]] | None
 NUMBERS = ("0", "1", "-1", "2", "0.5", "-2.5", "3", "0.125")
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 DTYPES = (*FLOATS, "int64", "int32", "uint8", "bool", "complex64")
+# The sign of a NaN is nobody's promise; these are drawn without NaN below.
+SIGN_OF_NAN = {"copysign", "signbit"}
 OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "<", ">=", "==", "!=", "&", "|", "^")
 
 
@@ -33,7 +35,13 @@ def pointwise_functions(count: int) -> tuple[str, ...]:
 def _takes(function: Function, count: int) -> bool:
     name = function.name.rpartition(".")[2]
     op = TABLE.get(name) or TABLE.get(function.name.replace(".", "_"))
-    if op is None or op.kind != "pointwise" or op.random or len(op.inputs) != count:
+    if (
+        name in SIGN_OF_NAN
+        or op is None
+        or op.kind != "pointwise"
+        or op.random
+        or len(op.inputs) != count
+    ):
         return False
     parameters = inspect.signature(function.call).parameters.values()
     return sum(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
@@ -69,7 +77,8 @@ def binary(d: Drawing) -> Made:
 def ternary(d: Drawing) -> Made:
     text = d.pick(("torch.where({0} > 0, {1}, {2})", "torch.addcmul({0}, {1}, {2})",
                    "torch.addcdiv({0}, {1}, {2})", "torch.lerp({0}, {1}, {2})",
-                   "torch.clamp({0}, {1}, {2})", "torch.where({0}.bool(), {1}, {2})"))  # fmt: skip
+                   "torch.clamp({0}, {1}, {2})", "torch.where({0}.bool(), {1}, {2})", 
+                   "torch.copysign({0}, {1}.nan_to_num())"))  # fmt: skip
     return text, d.broadcastable(3)
 
 
@@ -137,8 +146,8 @@ COPIES = (
     "torch.stack([{0}, {0}], -1)", "{0}.tril()", "{0}.triu(1)", "{0}.rot90(1, (0, -1))",
     "{0}.repeat_interleave(2, {dim})", "F.pad({0}, (1, 0))", "F.pad({0}, (0, 2), value=0.5)",
     "F.pad({0}[None], (1, 1), mode='reflect')", "F.pad({0}[None], (1, 1), mode='replicate')",
-    "F.pad({0}[None], (1, 1), mode='circular')", "F.pad({0}, (-1, 0))", "{0}.to(torch.{dtype})",
-    "{0}.to(torch.{dtype})", "{0}.float()", "{0}.double()", "{0}.bool()", "{0}.type_as({1})",
+    "F.pad({0}[None], (1, 1), mode='circular')", "F.pad({0}, (-1, 0))", "{0}.to(torch.{dtype}, copy=True)",
+    "{0}.to(torch.{dtype}, copy=True)", "{0}.float()", "{0}.double()", "{0}.bool()", "{0}.type_as({1})",
     "torch.zeros_like({0})", "torch.full_like({0}, 2)", "torch.diag_embed({0})",
     "torch.where({0} > 0, {0}, {1})", "torch.where({0} > {1}, 1.5, {1})", "{0}.masked_fill({0} > 0, 0)",
     "torch.arange({0}.numel()).view({0}.shape) * {0}", "torch.atleast_2d({0})", "{0}.tile((2,))",
@@ -187,7 +196,7 @@ ALGEBRA = (
     "F.mse_loss({0}, {1})", "F.l1_loss({0}, {1}, reduction='none')", "F.smooth_l1_loss({0}, {1})",
     "F.cross_entropy({0}, {0}.argmax(1).detach())", "F.nll_loss({0}.log_softmax(1), {0}.argmin(1))",
     "F.binary_cross_entropy_with_logits({0}, {1}.sigmoid())", "F.kl_div({0}, {1}.softmax(-1))",
-    "F.cosine_similarity({0}, {1}, dim={dim})", "torch.cdist({0}, {1})", "torch.trace({0})",
+    "F.cosine_similarity({0}, {1}, dim={dim})", "torch.cdist({0}, {1}, compute_mode='donot_use_mm_for_euclid_dist')", "torch.trace({0})",
     "F.interpolate({0}[None, None].flatten(2), scale_factor=2)", "F.glu(torch.cat([{0}, {0}], {dim}), {dim})",
     "torch.linalg.det({0} @ {0}.mT + 2 * torch.eye({0}.shape[-2]))", "{0}.renorm(2, 0, 1.0)",
     "torch.linalg.solve({0} @ {0}.mT + torch.eye({0}.shape[-2]), {0})", "{0}.dist({1})",

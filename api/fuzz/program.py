@@ -105,9 +105,11 @@ class Program:
         return f"def program({names}):\n" + textwrap.indent(self.body(observed, fresh), "    ")
 
     @property
-    def is_random(self) -> bool:
-        """Does it draw random numbers? Those of float64 are others."""
-        return any(word in s.text for s in self.statements for word in ("rand", "dropout", "berno"))
+    def keeps_dtypes(self) -> bool:
+        """Would it be another program in float64? Random numbers would be others, and a cast to
+        the dtype a tensor has already gives the tensor itself."""
+        words = ("rand", "dropout", "berno", ".float()", ".double()", ".type_as(")
+        return any(word in s.text for s in self.statements for word in words)
 
     def with_changes(self, **changes: Any) -> Program:
         return replace(self, **changes)

@@ -66,8 +66,6 @@ def environment(**settings: str) -> Iterator[None]:
 
 def widened(text: str) -> str:
     """The text with narrow floating dtypes made wide."""
-    for method in ("float", "half", "bfloat16"):
-        text = text.replace(f".{method}()", ".double()")
     return _NARROW.sub(lambda match: f"torch.{WIDE[match[1]]}", text)
 
 
@@ -140,9 +138,11 @@ class Observer:
         self.rng = np.random.default_rng(seed)
 
     def observe(self, name: str, value: Any, *arguments: Any) -> None:
+        self.dtypes.update(dtype_of(x) for x in (value, *arguments))
+        if any(x.dtype.itemsize == 2 for x in (value, *arguments)):
+            return  # NumPy has no bfloat16
         array = value.detach().numpy()
         self.targets.add(name)
-        self.dtypes.update(dtype_of(x) for x in (value, *arguments))
         if any(np.may_share_memory(array, x.detach().numpy()) for x in arguments):
             self.shared.add(name)
         if array.dtype.kind not in "fc" or not array.size:
