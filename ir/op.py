@@ -105,6 +105,7 @@ class Op:
     is_view: bool = False
     put: Callable[..., Any] | None = None
     multi_view: bool = False
+    restrides: bool = False  # does a view have strides that are not its source's?
     # torch's node name where the input at that position is a Python number
     number_nodes: tuple[str | None, ...] = ()
     # names of attributes as torch's nodes show them (`_saved_<name>`) where they differ, or None

@@ -70,14 +70,14 @@ def type_of(out: Any) -> TensorType:
 
 
 def start_gradient(position: int, out: Any, grad: Any, batched: bool) -> Any:
-    dtype, shape = (out.dtype, out._array.shape) if isinstance(out, Tensor) else type_of(out)
+    dtype, shape = (out.dtype, out.shape) if isinstance(out, Tensor) else type_of(out)
     if grad is None:
         if isinstance(out, Tensor) and not out._requires_grad:
             return None
         return implicit_gradient(dtype, shape)
     if not isinstance(grad, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(grad).__name__)
-    have = grad._array.shape[1:] if batched else grad._array.shape
+    have = grad.shape[1:] if batched else grad.shape
     if have != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{position}] has a shape of {grad.shape} and output"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ..ir.bind import notify
 from ..ir.op import TABLE
 from ..ir.types import normalize_dim
 from ..ir.value import Value
@@ -35,21 +34,22 @@ Value.is_signed = lambda self: self.dtype.is_signed  # type: ignore[attr-defined
 Value.element_size = lambda self: self.dtype.itemsize  # type: ignore[attr-defined]
 
 
-def element_strides(array: np.ndarray) -> tuple[int, ...]:
+def element_strides(tensor: Tensor) -> tuple[int, ...]:
     """Strides in elements; those of size-0 and size-1 dimensions as torch reports them."""
-    if array.flags.c_contiguous:
+    if is_contiguous(tensor):
         strides, step = [], 1
-        for n in reversed(array.shape):
+        for n in reversed(tensor.shape):
             strides.append(step)
             step *= max(n, 1)
         return tuple(reversed(strides))
-    return tuple(s // array.itemsize for s in array.strides)
+    notify("strides_asked", tensor)
+    return tuple(s // tensor._array.itemsize for s in tensor._array.strides)
 
 
 @method
 def stride(self: Tensor, dim: Any = None) -> Any:
     """Distance in elements between neighbours along each dimension."""
-    strides = element_strides(self._array)
+    strides = element_strides(self)
     return strides if dim is None else strides[dim]
 
 
@@ -58,6 +58,7 @@ def storage_offset(self: Tensor) -> int:
     """Where the first element lies in the storage, in elements."""
     if self._array.size == 0:
         return 0
+    notify("strides_asked", self)
     root = self.storage_.root
     here = self._array.__array_interface__["data"][0]
     return (here - root.__array_interface__["data"][0]) // self._array.itemsize
@@ -72,13 +73,14 @@ def data_ptr(self: Tensor) -> int:
 @method
 def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
     """Are the elements in row-major order without gaps?"""
+    notify("layout_asked", self)
     return self._array.flags.c_contiguous
 
 
 @method
 def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself if contiguous, else a copy in row-major order."""
-    return self if self._array.flags.c_contiguous else TABLE["contiguous"](self)
+    return self if is_contiguous(self) else TABLE["contiguous"](self)
 
 
 @property

@@ -73,7 +73,7 @@ class _ChainNode(Node):
     __slots__ = ("base_type", "chain", "out_types")
 
     def _prepare(self, base: Tensor, chain: Any, edges: tuple[Any, ...]) -> None:
-        self.base_type = TensorType(base.dtype, base._array.shape)
+        self.base_type = base.type_
         self.chain, self.edges = chain, edges
         self.out_types = (self.base_type,)
         self.sequence, self.place = next_sequence(), user_place()
@@ -134,7 +134,7 @@ class AsStridedBackward0(_ChainNode):
 
     def __init__(self, base: Tensor, chain: Any, view: Tensor):
         self._prepare(base, chain, (history(base),))
-        self.out_types = (TensorType(view.dtype, view._array.shape),)
+        self.out_types = (view.type_,)
 
     def apply(self, grads: list[Any]) -> list[Any]:
         if grads[0] is None:

@@ -13,6 +13,7 @@ Note [Stop gradients]
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,13 @@ class Recorder:
     def __call__(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         self.builder.place = current_place()
         operands = [self.operand(value, inputs) for value in inputs]
-        result = eager.run(op, inputs, attrs)
+        result = self.run(op, inputs, attrs)
         outputs = result if isinstance(result, tuple) else (result,)
         if any(isinstance(v, RunTimeNumber) for v in inputs):
             self.keep_wrapped(inputs, outputs)
-        vars_ = tuple(Var(TensorType(t.dtype, t._array.shape)) for t in outputs)
+        vars_ = self.result_vars(op, operands, outputs, attrs)
         self.builder.append(op, operands, vars_, attrs)
+        self.remember(op, inputs, operands, outputs, vars_, attrs)
         for tensor in outputs:
             self.numbers[id(tensor._node)] = len(self.builder.nodes) - 1
         if op.data_shape:
@@ -76,6 +78,29 @@ class Recorder:
         for position, (tensor, var) in enumerate(zip(outputs, vars_)):
             self.define(op, inputs, tensor, self.cut_if(tensor, var, needed), attrs, position)
         return result
+
+    def run(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        """The op on real values."""
+        return eager.run(op, inputs, attrs)
+
+    def result_vars(self, op: Op, operands: Any, outputs: Any, attrs: Any) -> tuple[Var, ...]:
+        """Vars for the results of a call."""
+        return tuple(Var(TensorType(t.dtype, t._array.shape)) for t in outputs)
+
+    def remember(self, op: Op, inputs: Any, operands: Any, outputs: Any, vars_: Any,
+                 attrs: Any) -> None:  # fmt: skip
+        """Completes what eager history knows of a call."""
+
+    def watching(self) -> Any:
+        """A context for the recorded body, and for what is recorded after it."""
+        return nullcontext()
+
+    def close(self) -> None:
+        """Nothing more will be recorded."""
+
+    def input_type(self, tensor: Tensor) -> TensorType:
+        """The type of a tensor from outside."""
+        return TensorType(tensor.dtype, tensor._array.shape)
 
     def cut_if(self, tensor: Tensor, var: Var, needed: bool) -> Var:
         """See Note [Stop gradients]."""
@@ -164,7 +189,7 @@ class Recorder:
         """An input of its own, on memory filed under `key`."""
         position = len(self.externals)
         kind, name = self.describe(tensor)
-        symbol = self.builder.input(TensorType(tensor.dtype, tensor._array.shape), kind, name)
+        symbol = self.builder.input(self.input_type(tensor), kind, name)
         self.externals.append(tensor)
         if self.on_lift is not None:
             self.on_lift(tensor)

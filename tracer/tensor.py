@@ -77,6 +77,8 @@ class Tensor(Value, metaclass=_TensorMeta):
     def has_type(self, wanted: Any) -> bool:
         """Are dtype and shape those of `wanted`?"""
         dtype, shape = wanted
+        if watched_shape is not None:
+            return self.dtype is dtype and watched_shape(self) == shape
         return self.dtype is dtype and self._array.shape == shape
 
     @staticmethod
@@ -99,7 +101,7 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     @property
     def shape(self) -> Size:
-        return Size(self._array.shape)
+        return Size(self._array.shape) if watched_shape is None else watched_shape(self)
 
     @property
     def ndim(self) -> int:
@@ -314,7 +316,7 @@ class Tensor(Value, metaclass=_TensorMeta):
     def __len__(self) -> int:
         if self._array.ndim == 0:
             raise TypeError("len() of a 0-d tensor")
-        return self._array.shape[0]
+        return self.shape[0]
 
     def __iter__(self) -> Any:
         if self._array.ndim == 0:
@@ -363,6 +365,10 @@ def check_grad(tensor: Tensor, new: Any) -> None:
             f"size '{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor "
             "are the same size"
         )
+
+
+# Set while a recording with symbolic sizes is on: gives a tensor's shape in their terms.
+watched_shape: Any = None
 
 
 # The recorder installs itself here: values and their detached aliases are the same IR value.

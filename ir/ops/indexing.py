@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ..dims import as_index
 from ..op import Op, Template, define
 from ..types import TensorType, bool_, broadcast_shapes, int64
 from ..value import Value, public
 from .accumulate import combine_at, positions_of
 from .arithmetic import alias
-from .slices import select_op, slice_op
+from .slices import select_op, slice_bounds, slice_op
 from .views import unsqueeze_op, zeros
 
 # --- the index op --------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ def _as_index(input: Any, item: Any) -> Any:
     if isinstance(item, np.bool_):
         return bool(item)
     if hasattr(item, "__index__") and not isinstance(item, np.ndarray):
-        return item.__index__()
+        return as_index(item)
     if isinstance(item, list | tuple | np.ndarray | range):
         return _index_from_list(input, item)
     if isinstance(item, str):
@@ -196,13 +197,14 @@ def _select(input: Any, result: Any, dim: int, index: int) -> Any:
 def _slice(result: Any, dim: int, item: slice, view: bool = False) -> Any:
     if item.start is None and item.stop is None and item.step is None and not view:
         return result
-    bounds = [None if b is None else b.__index__() for b in (item.start, item.stop, item.step)]
-    if bounds[2] is not None and bounds[2] <= 0:
+    start, stop, step = (None if b is None else as_index(b)
+                         for b in (item.start, item.stop, item.step))  # fmt: skip
+    if step is not None and step <= 0:
         raise ValueError("step must be greater than zero")
-    start, stop, step = slice(*bounds).indices(result.shape[dim])
+    start, stop, step = slice_bounds(start, stop, step, result.shape[dim])
     if (start, stop, step) == (0, result.shape[dim], 1) and not view:
         return result
-    return slice_op(result, dim=dim, start=start, stop=max(start, stop), step=step)
+    return slice_op(result, dim=dim, start=start, stop=stop, step=step)
 
 
 def expand_masks(value: Any, indices: list[Any]) -> tuple[list[Any], tuple[bool, ...]]:

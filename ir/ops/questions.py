@@ -13,7 +13,7 @@ from ..value import Value, public
 from .creation import fill as fill_op
 from .creation import fill_tensor
 from .reduce import check_tensor
-from .slices import slice_op
+from .slices import slice_bounds, slice_op
 from .views import sizes
 
 # The tracer makes it torch.Size, which this room cannot know.
@@ -131,6 +131,5 @@ for _name in ("as_strided", "diagonal", "expand", "permute", "select", "split", 
 @public("slice_copy", method=False)
 def slice_copy(input: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
     """slice_copy(input, dim=0, start=None, end=None, step=1)."""
-    start, stop, step = slice(start, end, step).indices(input.shape[dim])
-    return slice_op(input, dim=dim % input.ndim, start=start, stop=max(start, stop),
-                    step=step).clone()  # fmt: skip
+    start, stop, step = slice_bounds(start, end, step, input.shape[dim])
+    return slice_op(input, dim=dim % input.ndim, start=start, stop=stop, step=step).clone()

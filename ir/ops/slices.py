@@ -10,7 +10,7 @@ from ..op import Decompose, Op, define
 from ..types import INTEGER, TensorType, normalize_dim
 from ..value import Value, public
 from .kinds import view
-from .views import as_int, infer_like, unsqueeze_op, zeros
+from .views import as_int, unsqueeze_op, zeros
 
 
 def at(dim: int, index: Any) -> tuple[Any, ...]:
@@ -44,6 +44,19 @@ select_scatter: Op = define(
                  grad, zeros(src_type), dim=dim, index=index),
              src=lambda grad, dim, index: select_op(grad, dim=dim, index=index)),
 )  # fmt: skip
+
+
+def slice_bounds(start: Any, stop: Any, step: Any, size: int) -> tuple[int, int, int]:
+    """As `slice.indices` for a positive step, with `stop` not before `start`; of Dims, too."""
+
+    def counted(bound: Any) -> Any:
+        if bound < 0:
+            bound = bound + size
+        return (bound if bound < size else size) if bound > 0 else 0
+
+    first = 0 if start is None else counted(as_int(start))
+    last = size if stop is None else counted(as_int(stop))
+    return first, max(first, last), 1 if step is None else as_int(step)
 
 
 def slice_length(start: int, stop: int, step: int) -> int:
@@ -120,7 +133,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 
 def diagonal_count(shape: Any, offset: int, dim1: int, dim2: int) -> int:
     """How many elements a diagonal has."""
-    rows, columns = int(shape[dim1]), int(shape[dim2])
+    rows, columns = shape[dim1], shape[dim2]
     return max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
 
 
@@ -139,6 +152,13 @@ def _diagonal_scatter(x: np.ndarray, src: np.ndarray, *, offset: int, dim1: int,
     return result
 
 
+def _diagonal_infer(
+    self: TensorType, *, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> TensorType:
+    kept = [n for k, n in enumerate(self.shape) if k not in (dim1, dim2)]
+    return TensorType(self.dtype, (*kept, diagonal_count(self.shape, offset, dim1, dim2)))
+
+
 def _diagonal(x: np.ndarray, *, offset: int, dim1: int, dim2: int) -> np.ndarray:
     result = np.diagonal(x, offset, dim1, dim2)
     if x.flags.writeable:
@@ -147,8 +167,8 @@ def _diagonal(x: np.ndarray, *, offset: int, dim1: int, dim2: int) -> np.ndarray
 
 
 diagonal_op = view(
-    "diagonal", "self -> result", numpy=_diagonal,
-    infer=infer_like(lambda x, offset, dim1, dim2: np.diagonal(x, offset, dim1, dim2)),
+    "diagonal", "self -> result", numpy=_diagonal, restrides=True,
+    infer=_diagonal_infer,
     put=lambda base, patch, *, offset, dim1, dim2: diagonal_scatter(
         base, patch, offset=offset, dim1=dim1, dim2=dim2),
     samples=lambda rng: [((rng.standard_normal((3, 4)),),
@@ -207,8 +227,8 @@ def slice_scatter_(
     dim = normalize_dim(dim, input.ndim)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    start, stop, step = slice(start, end, step).indices(input.shape[dim])
-    attrs = dict(dim=dim, start=start, stop=max(start, stop), step=step)
+    start, stop, step = slice_bounds(start, end, step, input.shape[dim])
+    attrs = dict(dim=dim, start=start, stop=stop, step=step)
     _check_part("slice_scatter", src, _slice_infer(input.type_, **attrs).shape)
     return slice_scatter(input, src, **attrs)
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..op import Decompose, define
 from ..types import TensorType, normalize_dim
 from ..value import Value, public
-from .slices import at, select_op, select_scatter, slice_op, slice_scatter
+from .slices import at, select_op, select_scatter, slice_bounds, slice_op, slice_scatter
 from .views import as_int, zeros
 
 
@@ -216,7 +216,7 @@ def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, **na
         least, extra = divmod(size, as_int(where))
         pieces = bounds((least + 1,) * extra + (least,) * (where - extra))
     else:
-        marks = [slice(None, as_int(k)).indices(size)[1] for k in where]
+        marks = [slice_bounds(None, k, None, size)[1] for k in where]
         pieces = list(zip([0, *marks], [*marks, size]))
     return tuple(slice_op(input, dim=dim, start=start, stop=max(start, stop), step=1)
                  for start, stop in pieces)  # fmt: skip

@@ -94,7 +94,7 @@ def _written(x: np.ndarray, src: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 as_strided_op = view(
-    "as_strided", "self -> result", numpy=_as_strided, lower=None,
+    "as_strided", "self -> result", numpy=_as_strided, lower=None, restrides=True,
     shown={"offset": "storage_offset", "base_stride": None, "self_sym_sizes": None},
     infer=lambda self, *, size, **_: TensorType(self.dtype, size),
     put=lambda base, patch, **attrs: as_strided_scatter_op(base, patch, **attrs),
@@ -203,7 +203,8 @@ def _unfold_samples(shape: tuple[int, ...]) -> Any:
 
 
 unfold_op = view(
-    "unfold", "self -> result", numpy=_unfold, lower=None, samples=_unfold_samples((3, 5)),
+    "unfold", "self -> result", numpy=_unfold, lower=None, restrides=True,
+    samples=_unfold_samples((3, 5)),
     infer=lambda self, *, dimension, size, step: TensorType(
         self.dtype, windows_shape(self.shape, dimension, size, step)),
     put=lambda base, patch, **attrs: unfold_scatter(base, patch, **attrs),

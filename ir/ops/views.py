@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..bind import notify
+from ..dims import is_dim, plain_values
 from ..op import Decompose, Op, define
 from ..types import DType, TensorType, normalize_dim
 from ..value import public
@@ -23,7 +25,7 @@ def sizes(values: tuple[Any, ...]) -> tuple[int, ...]:
 def as_int(value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"expected an int, got {type(value).__name__}: sizes and dims must be ints")
-    return int(value.__index__())
+    return value if is_dim(value) else int(value.__index__())
 
 
 def zeros(type_: TensorType) -> Any:
@@ -31,17 +33,6 @@ def zeros(type_: TensorType) -> Any:
     from .creation import full
 
     return full(size=type_.shape, fill_value=0, dtype=type_.dtype)
-
-
-def infer_like(function: Any) -> Any:
-    """Inference of a view from its NumPy form, on an array that has a shape but no memory."""
-
-    def infer(self: TensorType, **attrs: Any) -> TensorType:
-        ghost = np.lib.stride_tricks.as_strided(np.empty(1, self.dtype.storage), self.shape,
-                                                (0,) * len(self.shape))  # fmt: skip
-        return TensorType(self.dtype, np.shape(function(ghost, **attrs)))
-
-    return infer
 
 
 # --- reshaping -----------------------------------------------------------------------------------
@@ -107,16 +98,20 @@ def view_(input: Any, *shape: Any, dtype: Any = None) -> Any:
         from .reinterpreting import view_dtype
 
         return view_dtype(input, dtype)
-    return view_op(input, size=view_shape(sizes(shape), tuple(input.shape)))
+    size = view_shape(sizes(shape), tuple(input.shape))
+    notify("layout_asked", input)
+    return view_op(input, size=size)
 
 
 def can_view(input: Any, size: tuple[int, ...]) -> bool:
     """Would a reshape share memory? Only eager values have strides; IR values always may."""
     array = getattr(input, "_array", None)
+    if array is not None:
+        notify("layout_asked", input)
     if array is None or array.flags.c_contiguous:
         return True
     try:
-        np.reshape(array, size, copy=False)
+        np.reshape(array, plain_values(size), copy=False)
         return True
     except ValueError:
         return False
@@ -273,7 +268,8 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 
 unsqueeze_op = view(
     "unsqueeze", "self -> result", numpy=lambda x, *, dim: np.expand_dims(x, dim),
-    infer=infer_like(lambda x, dim: np.expand_dims(x, dim)),
+    infer=lambda self, *, dim: TensorType(
+        self.dtype, (*self.shape[:dim], 1, *self.shape[dim:])),
     put=lambda base, patch, *, dim: squeeze_op(patch, dim=(dim,)),
     lower=Decompose(lambda self, *, dim: view_op(
         self, size=(*self.shape[:dim], 1, *self.shape[dim:]))),

@@ -1,0 +1,51 @@
+"""A graph with symbolic sizes, and the graphs of plain sizes it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from .dims import as_formulas, at_sizes
+from .graph import Graph, Input, Node, Output, Var, freeze
+
+
+class NoInstance(Exception):
+    """The graph has no instance of these sizes, though its guards hold."""
+
+
+def with_formulas(graph: Graph) -> Graph:
+    """A recorded graph with formulas in place of Dims, on the same Vars."""
+    for var in graph.vars():
+        var.type = as_formulas(var.type)
+    nodes = tuple(replace(n, attrs=as_formulas(n.attrs)) for n in graph.nodes)
+    return graph.replace(nodes=nodes)
+
+
+def instantiate(graph: Graph, sizes: Mapping[str, int]) -> tuple[Graph, dict[Var, Var]]:
+    """The graph of plain sizes, checked by inference; and what became of each Var."""
+    news = {item.var: Var(at_sizes(item.var.type, sizes)) for item in graph.inputs}
+    nodes = tuple(instance(node, sizes, news) for node in graph.nodes)
+    inputs = tuple(Input(news[i.var], i.kind, i.name) for i in graph.inputs)
+    outputs = tuple(Output(news[o.var], o.kind, o.target) for o in graph.outputs)
+    return Graph(graph.name, inputs, nodes, outputs, graph.notes), news
+
+
+def instance(node: Node, sizes: Mapping[str, int], news: dict[Var, Var]) -> Node:
+    """One node of the instance; its outputs join `news`."""
+    attrs = freeze(dict(at_sizes(node.attrs, sizes)), node.op)
+    inputs = tuple(None if v is None else news[v] for v in node.inputs)
+    expected = tuple(at_sizes(v.type, sizes) for v in node.outputs)
+    found = inferred(node, inputs, attrs)
+    if found != expected:
+        raise NoInstance(f"{node.op.name} gives {found}, not {expected}")
+    outputs = tuple(map(Var, expected))
+    news.update(zip(node.outputs, outputs))
+    return replace(node, inputs=inputs, outputs=outputs, attrs=attrs)
+
+
+def inferred(node: Node, inputs: Any, attrs: Any) -> Any:
+    try:
+        return node.op.infer_types([None if v is None else v.type for v in inputs], dict(attrs))
+    except Exception as error:
+        raise NoInstance(f"{node.op.name}: {error}") from error
