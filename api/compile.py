@@ -20,8 +20,9 @@ from .ir.types import default_dtype
 from .paths import Path
 from .pytree import flatten, unflatten
 from .recording import Recording
-from .replay import MISS, Trace, shortcut
+from .replay import MISS, Trace
 from .sharing import shared_arguments
+from .shortcut import shortcut
 from .tracer.random import default_generator
 from .tracer.recorded import Refused
 from .tracer.recorder import Recorder

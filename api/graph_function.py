@@ -156,16 +156,26 @@ class GraphFunction:
         executor = self.plain()
         return executor.finish(executor.call(*[t._array for t in inputs]), inputs)
 
+    def forward(self, wanted: tuple[int, ...]) -> Executor:
+        """What runs first when the inputs in `wanted` will be asked for gradients."""
+        return self.split(wanted)[1] if wanted else self.plain()
+
     def run_recorded(self, inputs: list[Tensor], wanted: tuple[int, ...]) -> list[Tensor]:
-        parts, forward, backward = self.split(wanted)
+        forward = self.forward(wanted)
         arrays = forward.call(*[t._array for t in inputs])
         saved = [arrays[k] for k in forward.saved]
         results = forward.finish(arrays, inputs)
+        self.connect(inputs, wanted, saved, results)
+        return results
+
+    def connect(self, inputs: list[Tensor], wanted: tuple[int, ...], saved: list[Any],
+                results: list[Tensor]) -> None:  # fmt: skip
+        """Gives the results of a call their history."""
+        parts, _, backward = self.split(wanted)
         node = CompiledFunctionBackward(self, parts, backward, inputs, wanted, saved, results)
         for number, position in enumerate(self.differentiable):
             tensor = results[position]
             tensor._node, tensor._nr, tensor._requires_grad = node, number, True
-        return results
 
 
 def as_input(value: Any) -> Tensor:

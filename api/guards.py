@@ -166,24 +166,29 @@ class Environment:
                 return f"{type(owner).__name__}.{changed} changed"
         return None
 
+    def words(self) -> Any:
+        """The words of memory behind all that `compare` looks at; raises Unwatchable."""
+        from .runtime import watch
+
+        words: watch.Words = []
+        for cell, _ in self.cells:
+            words += watch.of_cell(cell)
+        for space, name, _ in self.globals:
+            words += watch.of_entry(space, name)
+        for container, _ in self.containers:
+            words += (watch.of_dict if isinstance(container, dict) else watch.of_list)(container)
+        for owner, _ in self.objects:
+            words += watch.of_attributes(owner)
+        return words
+
     def watched(self) -> Any:
         """A watch over all that `compare` looks at; None where that is impossible."""
         from .runtime import watch
 
-        words: watch.Words = []
         try:
-            for cell, _ in self.cells:
-                words += watch.of_cell(cell)
-            for space, name, _ in self.globals:
-                words += watch.of_entry(space, name)
-            for container, _ in self.containers:
-                of = watch.of_dict if isinstance(container, dict) else watch.of_list
-                words += of(container)
-            for owner, _ in self.objects:
-                words += watch.of_attributes(owner)
+            return watch.watch(self.words())
         except watch.Unwatchable:
             return None
-        return watch.watch(words)
 
     def failure(self) -> str | None:
         """Which value changed since, or None; looks at modules too."""

@@ -13,7 +13,15 @@ from .ir.bind import interpreting
 from .ir.graph import ARGUMENT, CAPTURED, SCALAR
 from .paths import path_of
 from .pytree import flatten, unflatten
-from .sources import Argument, Captured, ComputedView, Direct, GradOf, Number
+from .sources import (
+    Argument,
+    Captured,
+    ComputedView,
+    Direct,
+    GradOf,
+    HyperParameter,
+    Number,
+)
 from .tracer.inplace import look
 from .tracer.random import default_generator
 from .tracer.recorded import Refused
@@ -85,7 +93,7 @@ class Recording:
         replaced = []
         for place, leaf in enumerate(leaves):
             if type(leaf) is float and place not in specialised:
-                leaf = self.number(leaf, lambda leaves, k=place: leaves[k])
+                leaf = self.number(leaf, Argument(place))
                 self.number_places[id(leaf)] = place
             replaced.append(leaf)
         return unflatten(structure, iter(replaced))
@@ -100,16 +108,12 @@ class Recording:
         key = (id(group), name, index)
         known = self.hypers.get(key)
         if known is None:
-            if index is None:
-                known = self.number(value, lambda leaves: group[name])
-            else:
-                known = self.number(value, lambda leaves: group[name][index])
-            self.hypers[key] = known
+            known = self.hypers[key] = self.number(value, HyperParameter(group, name, index))
         return known
 
     def hyper_branch(self, group: Any, name: str, outcome: bool) -> None:
         """What is computed depends on whether a hyper-parameter is set."""
-        self.hyper_guards.append((lambda leaves: group[name], operator.ne, 0, outcome))
+        self.hyper_guards.append((HyperParameter(group, name), operator.ne, 0, outcome))
 
     def comparisons(self) -> list[Any]:
         """Guards on run-time numbers; one on a derived number makes its inputs specialise."""

@@ -1,18 +1,14 @@
-"""Replaying a recorded trace: a tree of compiled segments, and a shortcut for the usual call."""
+"""Replaying a recorded trace: a tree of compiled segments."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .guards import Environment
 from .ir.bind import epoch, state
 from .ir.graph import Graph
 from .paths import Path, hook_signature
 from .segments import Segment, cut, merge
-from .sharing import shared_arguments
-from .sources import Argument, Captured
 from .tracer.recorded import same_extent
-from .tracer.tensor import Tensor
 
 MISS = object()
 
@@ -34,6 +30,7 @@ class Trace:
         self.history = bool(path.needs)
         self.graphs: list[Graph] = []
         self.hits = 0
+        self.rebinds = 0  # native shortcuts made in a row without a call that they served
         self.root: Segment | None = None
         self.insert(path)
 
@@ -123,78 +120,3 @@ class Trace:
         places = {str(s.place): len(s.children) for s in self.segments() if s.place is not None}
         lines += [f"    branch on a value ({p}), outcomes seen: {n}" for p, n in places.items()]
         return lines
-
-
-def is_flat(structure: Any, leaves: list[Any]) -> bool:
-    """Only positional arguments, each a tensor or a float."""
-    args, kwargs = structure[1], structure[2]
-    if len(kwargs) > 2 or any(part is not None for part in args[1:]):
-        return False
-    return all(isinstance(x, Tensor) or type(x) is float for x in leaves)
-
-
-def shortcut(trace: Trace, structure: Any, leaves: list[Any]) -> Any:
-    """A function of the arguments that replays `trace` with the fewest checks, or None.
-
-    It serves calls with positional tensors and floats of a trace without branches. It answers MISS
-    where anything is not as it was; then the general way decides.
-    """
-    segment = trace.root
-    if segment.end is None or not is_flat(structure, leaves):
-        return None
-    count = len(leaves)
-    tensors = [
-        (k, x.dtype, x._array.shape, x._requires_grad, x._array.flags.c_contiguous)
-        for k, x in enumerate(leaves) if isinstance(x, Tensor)
-    ]  # fmt: skip
-    floats = [k for k, x in enumerate(leaves) if type(x) is float]
-    environment: Environment = trace.environment
-    gather = gatherer(segment)
-    run, end = segment.function.runner(segment.wanted(trace.history)), segment.end
-    grad_mode, inference, bottom = state.grad_enabled, state.inference, state.bottom
-    guarded = bool(trace.grad_guards or trace.comparisons or trace.bound)
-    shared, several = shared_arguments(leaves), len(tensors) > 1
-    single = end.single_result()
-
-    def replay(args: tuple[Any, ...]) -> Any:
-        if len(args) != count or environment.epoch != epoch.value:
-            return MISS
-        if (state.top is not bottom or state.grad_enabled is not grad_mode
-                or state.inference is not inference):  # fmt: skip
-            return MISS
-        for k, dtype, shape, flag, contiguous in tensors:
-            x = args[k]
-            if not isinstance(x, Tensor) or x.dtype is not dtype or x._requires_grad is not flag:
-                return MISS
-            array = x._array
-            if array.shape != shape or array.flags.c_contiguous is not contiguous:
-                return MISS
-        for k in floats:
-            if type(args[k]) is not float:
-                return MISS
-        if several and shared_arguments(args) != shared:
-            return MISS
-        if (trace.applies(args) if guarded else environment.quick_failure()) is not None:
-            return MISS
-        results = run(gather(args))
-        trace.hits += 1
-        return results[0] if single else end.finish(args, results)
-
-    return replay
-
-
-def gatherer(segment: Segment) -> Any:
-    """Collects a segment's inputs: arguments, then captured tensors, then the rest."""
-    sources = segment.sources
-    places = [s.place for s in sources if isinstance(s, Argument)]
-    captured = [s.tensor for s in sources if isinstance(s, Captured)]
-    rest = sources[len(places) + len(captured) :]
-
-    def gather(args: Any) -> list[Any]:
-        inputs = [args[k] for k in places]
-        inputs += captured
-        if rest:
-            inputs += [source(args) for source in rest]
-        return inputs
-
-    return gather

@@ -54,10 +54,21 @@ class Number:
     kind = 2
 
     def __init__(self, read: Any):
-        self.read = read
+        self.read = read  # Argument or HyperParameter
 
     def __call__(self, leaves: Any) -> Any:
         return run_time_number(self.read(leaves))
+
+
+class HyperParameter:
+    """A number in an optimizer's group of parameters, or in a tuple there."""
+
+    def __init__(self, group: dict[str, Any], name: str, index: int | None = None):
+        self.group, self.name, self.index = group, name, index
+
+    def __call__(self, leaves: Any) -> Any:
+        value = self.group[self.name]
+        return value if self.index is None else value[self.index]
 
 
 # --- results -------------------------------------------------------------------------------------

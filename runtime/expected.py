@@ -60,6 +60,7 @@ class Call:
     status: bool
     tuple_result: bool
     disjoint: bool
+    apart: bool
     arena: Arena | None
     arena_size: int
     slow: Callable[..., Any] | None
@@ -67,12 +68,11 @@ class Call:
     places: tuple[int, ...]
     bound: tuple[tuple[int, int], ...]
     watched: tuple[tuple[int, int], ...]
+    held: tuple[int, ...]
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Arguments that must not share memory: what is written, and anything else."""
-        if not self.disjoint:
-            return []
+        """Arguments that must not share memory: what is written and anything else, or any two."""
         arrays = [
             (i, a)
             for i, a in enumerate(self.arguments)
@@ -81,7 +81,6 @@ class Call:
         return [
             (i, j)
             for i, a in arrays
-            if a.writeable
             for j, b in arrays
-            if j != i and not (b.writeable and j < i)
+            if i < j and (self.apart or (self.disjoint and (a.writeable or b.writeable)))
         ]

@@ -6,17 +6,18 @@
 ; Invariants
 ; - Nothing is written and no reference is taken before every argument has been checked.
 ; - The checks need the GIL; the entry does not.
-; - Without a holder, arguments are kept alive by the caller. What was found inside a holder is
-;   not, once the GIL is released: another thread may put something else there. So it is held.
+; - Without a holder, arguments are kept alive by the caller. What was found inside a holder, or is
+;   bound, is not once the GIL is released: another thread may put something else there. So it is
+;   held.
 
 declare ptr @wengert_arena_take(ptr, i64)
 declare void @wengert_arena_give(ptr, ptr)
 
 ; Followed by a %Record for each argument, then for each result
-%Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, ptr }
+%Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, ptr, i64, ptr }
 ; 0 arguments  1 results  2 entry  3 flags  4 arena  5 arena's size  6 slow  7 pairs  8 their list
 ; 9 how many pointers the entry takes  10 those that are always the same: a count, places, pointers
-; 11 memory that must be as listed
+; 11 memory that must be as listed  12 and 13 objects to hold while the GIL is released
 
 ; Fills in the arguments' pointers and the objects they belong to; false if one does not fit.
 define internal i1 @check(ptr %table, ptr %args, ptr %pointers, ptr %held) {
@@ -233,10 +234,16 @@ long:
   %hold = and i64 %flags, ${HOLD}
   %unheld = icmp eq i64 %hold, 0
   %held.count = select i1 %unheld, i64 0, i64 %args
+  %bound.count.p = getelementptr %Table, ptr %table, i32 0, i32 12
+  %bound.count = load i64, ptr %bound.count.p
+  %bound.p = getelementptr %Table, ptr %table, i32 0, i32 13
+  %bound = load ptr, ptr %bound.p
   call void @retain(ptr %held, i64 %held.count)
+  call void @retain(ptr %bound, i64 %bound.count)
   %state = call ptr @PyEval_SaveThread()
   %status.long = call i64 %native(ptr %pointers, ptr %scratch)
   call void @PyEval_RestoreThread(ptr %state)
+  call void @release(ptr %bound, i64 %bound.count)
   call void @release(ptr %held, i64 %held.count)
   br label %done
 done:

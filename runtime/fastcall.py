@@ -52,6 +52,7 @@ def make(
     status: bool = False,
     tuple_result: bool | None = None,
     disjoint: bool = True,
+    apart: bool = False,
     arena: Arena | None = None,
     arena_size: int = 0,
     slow: Callable[..., Any] | None = None,
@@ -59,17 +60,20 @@ def make(
     places: Sequence[int] | None = None,
     bound: Sequence[tuple[int, int]] = (),
     watched: Sequence[tuple[int, int]] = (),
+    held: Sequence[int] = (),
 ) -> Callable[..., Any]:
     """A callable for the native function at address `entry`.
 
     `release_gil`: worth 30 ns if the entry runs much longer. `tuple_result`: default, when there
-    are several results. `disjoint`: decline when a writeable argument shares memory with another.
+    are several results. `disjoint`: decline when a writeable argument shares memory with another;
+    `apart`: when any argument does.
     `keep`: what must live as long as the callable, above all the Library of the entry.
 
     `places`: where the entry wants the pointer of each argument and result; default, in order.
     A negative place: it is checked and not passed on. `bound`: places with pointers that are the
     same at each call. `watched`: addresses with words that must be there for the call to be
-    accepted (see watch.py). The last two need native code.
+    accepted (see watch.py). `held`: addresses of objects that a call must keep alive while the
+    GIL is released; the watched words must have shown that they live. These need native code.
 
     >>> f4 = np.dtype("f4")
     >>> double = make(library.address("double"), [Array(f4, (8,)), Array(f4, (8,), writeable=True)],
@@ -90,6 +94,7 @@ def make(
         status,
         len(results) > 1 if tuple_result is None else tuple_result,
         disjoint,
+        apart,
         arena if arena_size else None,
         arena_size,
         slow,
@@ -97,6 +102,7 @@ def make(
         tuple(range(len(arguments) + len(results)) if places is None else places),
         tuple(bound),
         tuple(watched),
+        tuple(held),
     )
     return stand_in(call) if reason_for_fallback() else _native(call)
 
@@ -214,6 +220,8 @@ def _table_of(call: Call) -> Table:
         1 + max([-1, *call.places, *(place for place, _ in call.bound)]),
         words(_listed(call.bound)),
         words(_listed(call.watched)) if call.watched else 0,
+        len(call.held),
+        words(call.held),
     ]
     records = []
     for expected, place in zip((*call.arguments, *call.results), call.places):
@@ -273,11 +281,13 @@ def _self_test() -> str:
                 False,
                 False,
                 True,
+                False,
                 None,
                 0,
                 None,
                 (library,),
                 (0, 1),
+                (),
                 (),
                 (),
             )

@@ -141,6 +141,7 @@ class Runnable:
         self.arena = memory.shared_arena()
         self.sizes = np.array([t.nbytes for t in program.inputs], np.int64)
         self.writes = np.array([k in program.written for k in range(len(self.inputs))], bool)
+        self.long = sum(k.bytes for k in program.kernels) > LONG
         self.fresh = self.entry()
         if self.fresh != self.through_python and (program.errors or program.written):
             self.fresh = self.with_status(self.fresh)
@@ -184,12 +185,29 @@ class Runnable:
         """The callable that returns the new arrays."""
         if len(self.steps) > 1 or not isinstance(self.steps[0], Segment):
             return self.through_python
-        long = sum(k.bytes for k in self.program.kernels) > LONG
         return make(
             self.steps[0].address, self.inputs, self.results, name=self.program.name,
-            release_gil=long, status=True, tuple_result=True, disjoint=False,
+            release_gil=self.long, status=True, tuple_result=True, disjoint=False,
             arena=self.arena, arena_size=self.plan.total, slow=self.slow,
             keep=[self.code, self.steps[0], self],
+        )  # fmt: skip
+
+    def bound(self, arguments: Sequence[Any], places: Sequence[int], bound: dict[int, int],
+              watched: Sequence[tuple[int, int]], held: Sequence[int]) -> Any:  # fmt: skip
+        """The entry for callers whose other pointers, of inputs or results, are always the same.
+
+        It answers with the new arrays, or a status, or NotImplemented. None if there are host
+        calls between the kernels.
+        """
+        if self.fresh == self.through_python:
+            return None
+        fresh = [k for k in range(len(self.results)) if len(self.inputs) + k not in bound]
+        return make(
+            self.steps[0].address, arguments, [self.results[k] for k in fresh],  # type: ignore
+            name=self.program.name, release_gil=self.long, status=True, tuple_result=True,
+            arena=self.arena, arena_size=self.plan.total, keep=[self.code, self.steps[0], self],
+            places=[*places, *(len(self.inputs) + k for k in fresh)],
+            bound=list(bound.items()), watched=watched, held=held, apart=True,
         )  # fmt: skip
 
     def with_status(self, call: Any) -> Any:

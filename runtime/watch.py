@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from . import fastcall, layout
 from .layout import HEAD, word_at
 
@@ -83,6 +85,23 @@ def of_attributes(owner: Any) -> Words:
 def of_slot(owner: Any, slot: str) -> Words:
     """An attribute that an object has in a slot."""
     return _now(id(owner) + layout.slot_offset(type(owner), slot))
+
+
+def of_array(array: np.ndarray) -> Words:
+    """Where an ndarray's data is, and its flags."""
+    return _now(id(array) + layout.DATA, id(array) + layout.FLAGS)
+
+
+def of_body(owner: Any) -> Words:
+    """All slots of an object that is referred to from one place only."""
+    size = type(owner).__basicsize__
+    return [(id(owner), 1), *_now(*range(id(owner) + 8, id(owner) + size, 8))]
+
+
+def renew(unchanged: Any) -> None:
+    """From now on the callable compares with what is in memory now."""
+    table = unchanged.__self__
+    table[2::2] = [word_at(address) for address in table[1::2].tolist()]
 
 
 def _now(*addresses: int) -> Words:

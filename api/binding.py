@@ -1,0 +1,295 @@
+"""Binding a trace to the tensors it reads from outside, so that one native call does it all.
+
+As long as parameters, buffers, gradients and the Python values that guards look at stay where they
+are, their addresses are part of the callable, and a few words of memory tell that they do
+(`runtime/watch.py`). What is left per call are the arguments, which native code checks too.
+
+Note [Recycled gradients]
+    A step that sets `.grad` to new tensors makes new memory for them at each call, while the old
+    is dropped. Where nobody but its owner holds the old gradient, which its reference count tells,
+    nobody can see that the new one is put into the same tensor.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from .ir.bind import epoch
+from .pytree import unflatten
+from .runtime import watch
+from .runtime.expected import Array, Float
+from .segments import Context
+from .sharing import shared_arguments
+from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number
+from .tracer.places import user_place
+from .tracer.tensor import Tensor
+
+MAX_TENSORS = 32  # among the arguments: each pair is looked at for shared memory
+
+
+class Unbindable(Exception):
+    """Something of the trace must be looked at anew at each call."""
+
+
+class Binding:
+    """`call` takes the arguments of a replay; `finish` makes its result of what `call` made."""
+
+    def __init__(self, trace: Any, leaves: list[Any]):
+        if watch.trouble() or trace.bound or shared_arguments(leaves) is not None:
+            raise Unbindable
+        if sum(isinstance(leaf, Tensor) for leaf in leaves) > MAX_TENSORS:
+            raise Unbindable
+        self.trace, self.segment, self.leaves = trace, trace.root, leaves
+        self.function, self.end = self.segment.function, self.segment.end
+        self.wanted = self.segment.wanted(trace.history) if self.function.differentiable else ()
+        self.executor = self.function.forward(self.wanted)
+        if self.executor.native is None:
+            raise Unbindable
+        self.words = [*watch.of_slot(epoch, "value"), *watched(trace.environment)]
+        self.fixed: dict[int, int] = {}
+        self.held: list[int] = []
+        self.arguments: list[Array | Float] = [self.expected(leaf) for leaf in leaves]
+        self.places = [-1] * len(leaves)
+        self.reads: list[tuple[int, HyperParameter]] = []
+        for place, source in enumerate(self.segment.sources):
+            self.bind(place, source)
+        for owner, _ in trace.grad_guards:
+            self.words += watch.of_slot(tensor_of(owner), "_grad")
+        self.numbers = self.hyper_parameters()
+        self.count_writes()
+        self.recycled = self.recycle_gradients()
+        self.call = self.executor.native.runnable.bound(
+            self.arguments, self.places, self.fixed, self.words, self.held)  # fmt: skip
+        if self.call is None:
+            raise Unbindable
+        self.finish = self.finisher()
+
+    # --- inputs ---
+
+    def expected(self, leaf: Any) -> Array | Float:
+        if not isinstance(leaf, Tensor):
+            return Float()
+        facts = (("dtype", leaf.dtype), ("_requires_grad", leaf._requires_grad))
+        writes = any(isinstance(s, Argument) and self.leaves[s.place] is leaf
+                     for s in self.written())  # fmt: skip
+        return Array(leaf.dtype.storage, leaf._array.shape, writeable=writes,
+                     holder=type(leaf), slot="_array", facts=facts)  # fmt: skip
+
+    def written(self) -> list[Any]:
+        """Sources of the inputs that the graph writes."""
+        return [self.segment.sources[target] for _, target in self.executor.writes]
+
+    def bind(self, place: int, source: Any) -> None:
+        if isinstance(source, Argument):
+            self.places[source.place] = place
+        elif isinstance(source, Captured):
+            self.bind_tensor(place, source.tensor)
+        elif isinstance(source, GradOf):
+            owner = tensor_of(source.owner)
+            self.words += watch.of_slot(owner, "_grad")
+            self.bind_tensor(place, owner._grad)
+        elif isinstance(source, Number) and isinstance(source.read, Argument):
+            self.places[source.read.place] = place
+        elif isinstance(source, Number) and isinstance(source.read, HyperParameter):
+            self.reads.append((place, source.read))
+        else:
+            raise Unbindable
+
+    def bind_tensor(self, place: int, tensor: Any) -> None:
+        array = tensor._array
+        flags = array.flags
+        if type(array) is not np.ndarray or not (flags.c_contiguous and flags.aligned) or (
+                not flags.writeable):  # fmt: skip
+            raise Unbindable
+        for slot in ("_array", "_requires_grad", "dtype"):
+            self.words += watch.of_slot(tensor, slot)
+        self.words += watch.of_array(array)
+        self.fixed[place] = array.__array_interface__["data"][0]
+        self.held.append(id(array))
+
+    def hyper_parameters(self) -> Numbers | None:
+        guards = self.trace.comparisons
+        if any(not isinstance(read, HyperParameter) for read, *_ in guards):
+            raise Unbindable
+        if not self.reads and not guards:
+            return None
+        numbers = Numbers([read for _, read in self.reads], guards)
+        for k, (place, _) in enumerate(self.reads):
+            self.fixed[place] = numbers.cells[k:].ctypes.data
+        return numbers
+
+    # --- outputs ---
+
+    def count_writes(self) -> None:
+        """How often each storage is written by a call: of tensors from outside, of arguments."""
+        self.storages: list[tuple[Any, int]] = []
+        self.argument_writes: list[tuple[int, int]] = []
+        for source, count in [*((s, 1) for s in self.written()), *self.end.more_writes]:
+            if isinstance(source, Argument):
+                self.argument_writes.append((source.place, count))
+                continue
+            tensor = tensor_of(source.owner)._grad if isinstance(source, GradOf) else (
+                tensor_of(source))  # fmt: skip
+            self.storages.append((tensor.storage_, count))
+            self.words += watch.of_slot(tensor, "_storage")
+
+    def recycle_gradients(self) -> set[int]:
+        """Results that go into the memory of the last call's; see Note [Recycled gradients]."""
+        runnable = self.executor.native.runnable
+        outputs = [k for k, r in enumerate(runnable.program.results) if r.target is None]
+        uses = [m.number for m in (*self.end.makers, *(m for _, m in self.end.grad_effects))
+                if hasattr(m, "number")]  # fmt: skip
+        recycled = set()
+        for owner, maker in self.end.grad_effects:
+            if not isinstance(owner, Captured) or not isinstance(maker, Direct) or (
+                    uses.count(maker.number) > 1 or not is_private(owner.tensor)):  # fmt: skip
+                continue
+            grad = owner.tensor._grad
+            position, dtype = self.executor.results[maker.number]
+            at = outputs.index(position)
+            expected = runnable.results[at]
+            if grad.dtype is not dtype or grad._array.shape != expected.shape:
+                continue
+            self.words += watch.of_slot(owner.tensor, "_grad")
+            self.words += watch.of_body(grad)
+            self.words += [(id(grad._array), 1), *watch.of_array(grad._array)]
+            self.fixed[len(runnable.inputs) + at] = grad._array.__array_interface__["data"][0]
+            self.held.append(id(grad._array))
+            recycled.add(maker.number)
+        return recycled
+
+    def finisher(self) -> Any:
+        """The function from (arguments, arrays made) to the result of the call."""
+        program = self.executor.native.runnable.program
+        count = len(self.executor.results)
+        recycled = {self.executor.results[number][0] for number in self.recycled}
+        made_at = [k for k, r in enumerate(program.results)
+                   if r.target is None and k not in recycled]  # fmt: skip
+        fresh = [(number, made_at.index(k), dtype)
+                 for number, (k, dtype) in enumerate(self.executor.results)
+                 if number not in self.recycled]  # fmt: skip
+        saved = [made_at.index(k) for k in self.executor.saved]
+        note, connect = self.writes_noted(), self.connector(saved)
+        effects = [(owner, maker) for owner, maker in self.end.grad_effects
+                   if getattr(maker, "number", None) not in self.recycled]  # fmt: skip
+        structure, makers, wrap = self.end.structure, self.end.makers, Tensor._wrap
+        single = structure is None and isinstance(makers[0], Direct) and not effects
+
+        def finish(args: tuple[Any, ...], made: tuple[Any, ...]) -> Any:
+            if note is not None:
+                note(args)
+            results: list[Any] = [None] * count
+            for number, at, dtype in fresh:
+                results[number] = wrap(made[at], dtype)
+            if connect is not None:
+                connect(args, made, results)
+            if single:
+                return results[makers[0].number]
+            context = Context(args, results)
+            for owner, maker in effects:
+                owner(args)._grad = None if maker is None else maker(context)
+            return unflatten(structure, iter([maker(context) for maker in makers]))
+
+        return finish
+
+    def writes_noted(self) -> Any:
+        """A function of the arguments that counts the writes of a call, or None."""
+        storages, places = self.storages, self.argument_writes
+        if not storages and not places:
+            return None
+
+        def note(args: tuple[Any, ...]) -> None:
+            here = user_place()
+            for storage, count in storages:
+                storage.version += count
+                storage.written = here
+            for place, count in places:
+                storage = args[place].storage_
+                storage.version += count
+                storage.written = here
+
+        return note
+
+    def connector(self, saved: list[int]) -> Any:
+        """A function that gives the results their history, or None if they have none."""
+        if not self.wanted:
+            return None
+        sources, connect, wanted = self.segment.sources, self.function.connect, self.wanted
+
+        def give_history(args: Any, made: Any, results: list[Any]) -> None:
+            inputs = [source(args) for source in sources]
+            connect(inputs, wanted, [made[k] for k in saved], results)
+
+        return give_history
+
+
+class Numbers:
+    """Hyper-parameters in native memory, read again when a group of them has changed."""
+
+    def __init__(self, reads: list[HyperParameter], guards: list[Any]):
+        self.reads, self.guards = reads, guards
+        self.cells = np.empty(max(1, len(reads)))
+        groups = {id(r.group): r.group for r in (*reads, *(read for read, *_ in guards))}
+        self.words = [word for group in groups.values() for word in watch.of_dict(group)]
+        self.unchanged: Any = watch.watch(self.words)
+        if not self.fill():
+            raise Unbindable
+
+    def current(self) -> bool:
+        """Are the cells up to date (now)? Not if a guard on one fails."""
+        return self.unchanged() or self.renew()
+
+    def renew(self) -> bool:
+        watch.renew(self.unchanged)
+        for read, how, other, outcome in self.guards:
+            if bool(how(read(()), other)) is not outcome:
+                return False
+        return self.fill()
+
+    def fill(self) -> bool:
+        for k, read in enumerate(self.reads):
+            value = read(())
+            if type(value) is not float and type(value) is not int:
+                return False
+            self.cells[k] = value
+        return True
+
+
+def watched(environment: Any) -> watch.Words:
+    """The words behind a trace's guards on Python values."""
+    try:
+        return environment.words()  # type: ignore[no-any-return]
+    except watch.Unwatchable as error:
+        raise Unbindable from error
+
+
+def tensor_of(source: Any) -> Any:
+    if not isinstance(source, Captured):
+        raise Unbindable
+    return source.tensor
+
+
+def is_private(owner: Any) -> bool:
+    """Does nobody but its owner hold the gradient, and nobody but the gradient its array?"""
+    grad = owner._grad
+    if type(grad) is not Tensor or grad._requires_grad or grad._array.base is not None:
+        return False
+    if any(getattr(grad, slot) is not None for slot in ("_storage", "_node", "_view", "_leaf")):
+        return False
+    array = grad._array
+    counts = sys.getrefcount(grad), sys.getrefcount(array)
+    return counts == HELD_ONCE and array.flags.c_contiguous and array.flags.writeable
+
+
+def _held_once() -> tuple[int, int]:
+    """Reference counts as `is_private` sees them."""
+    holder = [[object()]]
+    outer = holder[0]
+    inner = outer[0]
+    return sys.getrefcount(outer), sys.getrefcount(inner)
+
+
+HELD_ONCE = _held_once()

@@ -1,0 +1,130 @@
+"""Shortcuts: functions that replay one trace for the usual call with the fewest checks.
+
+A shortcut serves calls with positional tensors and floats, of a trace without branches. It answers
+MISS where anything is not as it was; then the general way decides, and makes a new shortcut.
+
+- `bound_replay` leaves all checks to one native call: tensors from outside have not moved, so their
+  addresses are known (`binding.py`).
+- `gathered_replay` collects and checks in Python, for all that can't be bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .binding import Binding, Unbindable
+from .guards import Environment
+from .ir.bind import epoch, state
+from .replay import MISS, Trace
+from .segments import Segment
+from .sharing import shared_arguments
+from .sources import Argument, Captured
+from .tracer.tensor import Tensor
+
+MAX_REBINDS = 4  # in a row: beyond that, what is bound changes too often
+
+
+def shortcut(trace: Trace, structure: Any, leaves: list[Any]) -> Any:
+    """A function of the arguments that replays `trace`, or None."""
+    if trace.root.end is None or not is_flat(structure, leaves):
+        return None
+    if trace.rebinds < MAX_REBINDS:
+        trace.rebinds += 1
+        try:
+            return bound_replay(trace, Binding(trace, leaves))
+        except Unbindable:
+            trace.rebinds = MAX_REBINDS
+    return gathered_replay(trace, leaves)
+
+
+def is_flat(structure: Any, leaves: list[Any]) -> bool:
+    """Only positional arguments, each a tensor or a float."""
+    args, kwargs = structure[1], structure[2]
+    if len(kwargs) > 2 or any(part is not None for part in args[1:]):
+        return False
+    return all(isinstance(x, Tensor) or type(x) is float for x in leaves)
+
+
+def bound_replay(trace: Trace, binding: Binding) -> Any:
+    """One native call that checks, runs and makes results."""
+    call, finish, numbers = binding.call, binding.finish, binding.numbers
+    grad_mode, inference, bottom = state.grad_enabled, state.inference, state.bottom
+    executor = binding.executor
+    direct, check = executor.direct, executor.native.runnable.check
+
+    def replay(args: tuple[Any, ...]) -> Any:
+        if (state.top is not bottom or state.grad_enabled is not grad_mode
+                or state.inference is not inference or executor.call is not direct):  # fmt: skip
+            return MISS
+        if numbers is not None and not numbers.current():
+            return MISS
+        made = call(*args)
+        if made.__class__ is not tuple:
+            if made.__class__ is int and made > 0:
+                check(made)
+            return MISS
+        trace.hits += 1
+        trace.rebinds = 0
+        return finish(args, made)
+
+    return replay
+
+
+def gathered_replay(trace: Trace, leaves: list[Any]) -> Any:
+    """Checks and collects tensors in Python."""
+    segment, count = trace.root, len(leaves)
+    tensors = [
+        (k, x.dtype, x._array.shape, x._requires_grad, x._array.flags.c_contiguous)
+        for k, x in enumerate(leaves) if isinstance(x, Tensor)
+    ]  # fmt: skip
+    floats = [k for k, x in enumerate(leaves) if type(x) is float]
+    environment: Environment = trace.environment
+    gather = gatherer(segment)
+    run, end = segment.function.runner(segment.wanted(trace.history)), segment.end
+    grad_mode, inference, bottom = state.grad_enabled, state.inference, state.bottom
+    guarded = bool(trace.grad_guards or trace.comparisons or trace.bound)
+    shared, several = shared_arguments(leaves), len(tensors) > 1
+    single = end.single_result()
+
+    def replay(args: tuple[Any, ...]) -> Any:
+        if len(args) != count or environment.epoch != epoch.value:
+            return MISS
+        if (state.top is not bottom or state.grad_enabled is not grad_mode
+                or state.inference is not inference):  # fmt: skip
+            return MISS
+        for k, dtype, shape, flag, contiguous in tensors:
+            x = args[k]
+            if not isinstance(x, Tensor) or x.dtype is not dtype or x._requires_grad is not flag:
+                return MISS
+            array = x._array
+            if array.shape != shape or array.flags.c_contiguous is not contiguous:
+                return MISS
+        for k in floats:
+            if type(args[k]) is not float:
+                return MISS
+        if several and shared_arguments(args) != shared:
+            return MISS
+        if (trace.applies(args) if guarded else environment.quick_failure()) is not None:
+            return MISS
+        results = run(gather(args))
+        trace.hits += 1
+        return results[0] if single else end.finish(args, results)
+
+    return replay
+
+
+def gatherer(segment: Segment) -> Any:
+    """Collects a segment's inputs: arguments, then captured tensors, then the rest."""
+    sources = segment.sources
+    places = [s.place for s in sources if isinstance(s, Argument)]
+    captured = [s.tensor for s in sources if isinstance(s, Captured)]
+    rest = sources[len(places) + len(captured) :]
+
+    def gather(args: Any) -> list[Any]:
+        inputs = [args[k] for k in places]
+        inputs += captured
+        if rest:
+            inputs += [source(args) for source in rest]
+        return inputs
+
+    return gather
