@@ -162,7 +162,8 @@ class Lowering:
             return self.load(var, e)
         if kind == REDUCE:
             operand = self.value(node.inputs[0], self.cluster.spaces[node])  # type: ignore
-            loops = self.loops_of(operand) - self.kernel.inner
+            # for each turn of the outer loops a total of its own, even of what is the same in all
+            loops = frozenset(range(len(self.kernel.sizes))) - self.kernel.inner
             return self.add(Instr(FOLD, var.dtype.name, loops, (operand,), node))
         if kind == GATHER:
             return self.gather(node, e)

@@ -146,12 +146,8 @@ class Vectors(Lines):
         varying = frozenset(inside)
         kinds = (STORE, FOLD)
         needed = self.open(effects, known, vec)
-        late: set[int] = set()  # what is known only after a reduction still to come
-        for i in needed:
-            instr = self.kernel.instrs[i]
-            if instr.kind in kinds or not late.isdisjoint(instr.operands):
-                late.add(i)
-        early = [i for i in needed if not self.nest.varies[i] & varying and i not in late]
+        early = [i for i in needed if not self.nest.varies[i] & varying
+                 and self.kernel.instrs[i].kind not in kinds]  # fmt: skip
         self.vneed(early, known, vec)
         for i in needed:
             if self.kernel.instrs[i].access is not None and i not in known and i not in vec:
