@@ -78,6 +78,8 @@ def run_inplace(
         result = function(before, *args, **kwargs)
     if tracked and hasattr(function, "inplace_result") and target.dtype.category >= FLOAT:
         result = function.inplace_result(result, before, *args, **kwargs)
+    if resizing:
+        take_shape(target, result)
     return assign(target, result, before, function.__name__, tracked)
 
 
@@ -361,6 +363,13 @@ def write_out(function: Any, args: Any, kwargs: Any, out: Any) -> Any:
     return type(result)(out) if hasattr(result, "_fields") else tuple(out)
 
 
+def take_shape(target: Tensor, result: Tensor) -> None:
+    """New memory for `target` where its shape is not the result's."""
+    if target._array.shape != result._array.shape:
+        target._array = np.empty(result._array.shape, target.dtype.storage)
+        target._storage = Storage(target._array, target._version)
+
+
 def copy_out(result: Tensor, out: Any, name: str) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -369,9 +378,7 @@ def copy_out(result: Tensor, out: Any, name: str) -> None:
                            f"output type {type_word(out.dtype)}")  # fmt: skip
     if out._mark == "inference" and not state.inference:
         check_memory(out)
-    if out._array.shape != result._array.shape:
-        out._array = np.empty(result._array.shape, out.dtype.storage)
-        out._storage = Storage(out._array, out._version)
+    take_shape(out, result)
     np.copyto(out._array, cast_array(result._array, result.dtype, out.dtype))
     bump(out.storage_)
     watcher = getattr(state.top, "written", None)
