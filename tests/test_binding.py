@@ -1,0 +1,206 @@
+"""A compiled step that is bound to its tensors sees every change that eager would see."""
+
+import threading
+
+import numpy as np
+import pytest
+import wengert as torch
+from wengert import nn
+from wengert.runtime import watch
+
+F = nn.functional
+
+if watch.trouble():
+    pytest.skip(watch.trouble(), allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def strict(monkeypatch):
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+
+
+class Training:
+    """The same small training, eager or compiled."""
+
+    def __init__(self, compiled, make=lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)):
+        torch.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+        self.optimizer = make(self.model.parameters())
+        self.step = torch.compile(self.eager_step) if compiled else self.eager_step
+
+    def eager_step(self, x, y):
+        self.optimizer.zero_grad()
+        loss = F.mse_loss(self.model(x), y)
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    @property
+    def bound(self):
+        return self.step.hot is not None and self.step.hot.__qualname__.startswith("bound")
+
+
+def batches(count, size=5):
+    generator = torch.Generator().manual_seed(1)
+    return [(torch.randn(size, 4, generator=generator), torch.randn(size, 2, generator=generator))
+            for _ in range(count)]  # fmt: skip
+
+
+def compare(change, make=None, steps=12):
+    """Trains eagerly and compiled, with `change(training, k)` between the steps."""
+    options = {} if make is None else {"make": make}
+    trainings = [Training(compiled, **options) for compiled in (False, True)]
+    for k, (x, y) in enumerate(batches(steps)):
+        losses = [t.step(x, y).item() for t in trainings]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-5), f"step {k}"
+        for training in trainings:
+            change(training, k)
+    eager, compiled = trainings
+    for a, b in zip(eager.model.parameters(), compiled.model.parameters()):
+        assert torch.allclose(a, b, rtol=1e-5, atol=1e-6)
+        assert a._version == b._version
+    return compiled
+
+
+def test_the_usual_step_is_bound():
+    assert compare(lambda training, k: None).bound
+
+
+def test_a_learning_rate_is_read_again():
+    def change(training, k):
+        training.optimizer.param_groups[0]["lr"] = 0.1 / (k + 1)
+
+    compiled = compare(change)
+    assert compiled.bound and "trace of" in compiled.step.explain()
+
+
+def test_a_hyper_parameter_that_is_switched_off_selects_another_trace():
+    def change(training, k):
+        training.optimizer.param_groups[0]["weight_decay"] = 0.1 if k % 4 > 1 else 0.0
+
+    compare(change)
+
+
+def test_parameters_given_other_memory():
+    def change(training, k):
+        if k % 3 == 2:
+            weight = training.model[0].weight
+            weight.data = weight.data * 0.5
+
+    compare(change)
+
+
+def test_parameters_written_from_outside():
+    def change(training, k):
+        with torch.no_grad():
+            training.model[2].bias.add_(0.1)
+
+    assert compare(change).bound
+
+
+def test_modules_exchanged():
+    def change(training, k):
+        if k == 5:
+            training.model[1] = nn.ReLU()
+
+    compare(change)
+
+
+def test_gradients_set_by_hand():
+    def change(training, k):
+        if k % 2:
+            training.model[0].weight.grad = None
+
+    compare(change)
+
+
+def test_frozen_parameters():
+    def change(training, k):
+        training.model[0].weight.requires_grad_(k % 4 < 2)
+
+    compare(change)
+
+
+@pytest.mark.parametrize("keep", [lambda g: g, lambda g: g.numpy(), lambda g: g.t(),
+                                  lambda g: g.detach(), lambda g: memoryview(g.numpy())])  # fmt: skip
+def test_a_gradient_that_is_kept_in_any_way_is_left_alone(keep):
+    training, kept, copies = Training(compiled=True), [], []
+    for k, (x, y) in enumerate(batches(14)):
+        training.step(x, y)
+        grad = training.model[0].weight.grad
+        if k % 3 == 0:
+            kept.append(keep(grad))
+            copies.append(np.array(kept[-1]))
+        del grad
+    for now, then in zip(kept, copies):
+        np.testing.assert_array_equal(np.array(now), then)
+
+
+def test_gradients_are_recycled_where_nobody_looks():
+    training = Training(compiled=True)
+    seen = set()
+    for k, (x, y) in enumerate(batches(12)):
+        training.step(x, y)
+        if k > 6:
+            seen.add(training.model[0].weight.grad.data_ptr())
+    assert len(seen) == 1
+
+
+def test_a_hook_on_a_recycled_gradient_does_not_pass_to_the_next():
+    training = Training(compiled=True)
+    for k, (x, y) in enumerate(batches(10)):
+        training.step(x, y)
+        grad = training.model[0].weight.grad
+        assert grad._version == 0 and not grad.requires_grad
+        if k == 6:
+            grad.requires_grad_()
+            grad.add(0)
+
+
+def test_several_threads_use_one_bound_step():
+    weight = torch.randn(64, 64)
+    function = torch.compile(lambda x: (x @ weight).sum(1))
+    inputs = [torch.randn(32, 64) for _ in range(8)]
+    expected = [(x @ weight).sum(1) for x in inputs]
+    function(inputs[0])
+    function(inputs[0])
+    wrong = []
+
+    def work(x, y):
+        for _ in range(50):
+            if not torch.allclose(function(x), y, rtol=1e-4, atol=1e-4):
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(inputs, expected)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_other_modes_and_kinds_of_arguments_are_declined():
+    function = torch.compile(lambda x, scale: x * scale + 1)
+    x = torch.arange(4.0)
+    for _ in range(3):
+        assert function(x, 2.0).tolist() == [1, 3, 5, 7]
+    assert function.hot.__qualname__.startswith("bound")
+    assert function(x, 3.0).tolist() == [1, 4, 7, 10]
+    assert function(x.double(), 2.0).dtype is torch.float64
+    assert function(x[:2], 2.0).tolist() == [1, 3]
+    assert function(torch.arange(8.0)[::2], 2.0).tolist() == [1, 5, 9, 13]
+    assert function(x.clone().requires_grad_(), 2.0).requires_grad
+    with torch.no_grad():
+        assert not function(x.clone().requires_grad_(), 2.0).requires_grad
+    with torch.inference_mode():
+        assert function(x, 2.0).is_inference()
+
+
+def test_errors_in_kernels_are_raised():
+    table = torch.arange(5.0)
+    function = torch.compile(lambda at: table[at] * 2)
+    for _ in range(3):
+        assert function(torch.tensor([0, 4])).tolist() == [0, 8]
+    with pytest.raises(IndexError):
+        function(torch.tensor([0, 5]))
+    assert function(torch.tensor([1, 1])).tolist() == [2, 2]
