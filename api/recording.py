@@ -10,19 +10,24 @@ from typing import Any
 
 from .guards import Environment
 from .ir.bind import interpreting
+from .ir.dims import as_formulas, has_dims, plain_values
 from .ir.graph import ARGUMENT, CAPTURED, SCALAR
 from .paths import path_of
 from .pytree import flatten, unflatten
 from .sources import (
     Argument,
     Captured,
+    ComputedFloat,
     ComputedView,
     Direct,
+    Given,
+    GivenFloat,
     GradOf,
     HyperParameter,
     Number,
+    Plain,
+    ViewOfInput,
 )
-from .tracer.inplace import look
 from .tracer.random import default_generator
 from .tracer.recorded import Refused
 from .tracer.recorder import Recorder
@@ -195,39 +200,26 @@ class Recording:
     def maker(self, leaf: Any) -> Any:
         """How to make one leaf of the output at replay."""
         if not isinstance(leaf, Tensor):
-            return lambda context: leaf  # a Python value: guards hold it still
+            return Plain(as_formulas(leaf))
         recorder = self.recorder
         recorder.var_of(leaf)
         if isinstance(leaf, RunTimeNumber):
             return self.number_result(leaf)
         for position, external in enumerate(recorder.externals):
             if external is leaf:
-                source = self.sources[position]
-                return lambda context: source(context.leaves)
+                return Given(self.sources[position])
         entry = recorder.entries[id(leaf)]
         if entry.memory.external is not None:
-            return self.view_of_input(entry)
+            source, chain = self.sources[entry.memory.external], as_formulas(entry.chain)
+            return ViewOfInput(source, chain, not entry.tensor._requires_grad)
         return self.internal_result(leaf, entry)
 
     def number_result(self, leaf: Any) -> Any:
         """A run-time number is handed back as the Python float it stands for."""
         known = self.numbers.get(id(leaf))
         if known is not None:
-            read = known[1]
-            return lambda context: float(read(context.leaves))
-        number = self.result_number(leaf, self.recorder.entries[id(leaf)])
-        return lambda context: context.results[number].item()
-
-    def view_of_input(self, entry: Any) -> Any:
-        source, chain = self.sources[entry.memory.external], entry.chain
-        cut = not entry.tensor._requires_grad
-
-        def make(context: Any) -> Any:
-            base = source(context.leaves)
-            base = base.detach() if cut else base
-            return look(base, chain) if chain else base
-
-        return make
+            return GivenFloat(known[1])
+        return ComputedFloat(self.result_number(leaf, self.recorder.entries[id(leaf)]))
 
     def internal_result(self, leaf: Tensor, entry: Any) -> Any:
         """A computed value; several results on one memory share it again at replay."""
@@ -241,7 +233,7 @@ class Recording:
         alone = history == "none" and self.results[number] is leaf
         if not entry.chain and (history == "recorded" or alone):
             return Direct(number)  # only results in `needs` are given history
-        return ComputedView(number, entry.chain, history)
+        return ComputedView(number, as_formulas(entry.chain), history)
 
     def result_number(self, leaf: Tensor, entry: Any) -> int:
         for number, tensor in enumerate(self.results):
@@ -276,14 +268,14 @@ class Recording:
         allowed |= {id(t._grad) for t in recorder.grad_assigned.values() if t._grad is not None}
         allowed |= saved_by_graph(tensors)
         watched = [
-            (weakref.ref(e.tensor), str(e.var.type)) for e in recorder.entries.values()
+            (weakref.ref(e.tensor), e.var.type) for e in recorder.entries.values()
             if e.memory.external is None and id(e.tensor) not in allowed
         ]  # fmt: skip
         kept = {i: recorder.entries[i] for i in allowed if i in recorder.entries}
         recorder.entries = kept
         if any(reference() is not None for reference, _ in watched):
             gc.collect()
-        alive = [text for reference, text in watched if reference() is not None]
+        alive = [type_ for reference, type_ in watched if reference() is not None]
         return f"a {alive[0]} tensor it computed" if alive else ""
 
 
@@ -313,12 +305,12 @@ def leaf_count(structure: Any) -> int:
 
 
 def without_numbers(output: Any) -> Any:
-    """What the caller gets: floats for run-time numbers. Kept as it is where there are none."""
+    """What the caller gets: numbers for those known by name. Kept as it is where there are none."""
     leaves: list[Any] = []
     structure = flatten(output, leaves)
-    if not any(isinstance(leaf, RunTimeNumber) for leaf in leaves):
+    if not any(isinstance(leaf, RunTimeNumber) or has_dims(leaf) for leaf in leaves):
         return output
-    plain = [x._array.item() if isinstance(x, RunTimeNumber) else x for x in leaves]
+    plain = [x._array.item() if isinstance(x, RunTimeNumber) else plain_values(x) for x in leaves]
     return unflatten(structure, iter(plain))
 
 

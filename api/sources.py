@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .ir.bind import state
+from .ir.dims import at_sizes
 from .tracer.inplace import look
 from .tracer.scalars import run_time_number
 from .tracer.tape import FREED, Node, next_sequence, user_place
@@ -74,7 +75,73 @@ class HyperParameter:
 # --- results -------------------------------------------------------------------------------------
 
 
-class Direct:
+class Maker:
+    """Makes one leaf of the output at a call."""
+
+    def at(self, sizes: Any) -> Maker:
+        """The maker for plain sizes, where this one knows them by formulas."""
+        return self
+
+
+class Plain(Maker):
+    """A Python value: guards hold it still."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __call__(self, context: Any) -> Any:
+        return self.value
+
+    def at(self, sizes: Any) -> Maker:
+        return Plain(at_sizes(self.value, sizes))
+
+
+class Given(Maker):
+    """A tensor from outside, handed back."""
+
+    def __init__(self, source: Any):
+        self.source = source
+
+    def __call__(self, context: Any) -> Any:
+        return self.source(context.leaves)
+
+
+class GivenFloat(Maker):
+    """A run-time number from outside, as the Python float it stands for."""
+
+    def __init__(self, read: Any):
+        self.read = read
+
+    def __call__(self, context: Any) -> Any:
+        return float(self.read(context.leaves))
+
+
+class ComputedFloat(Maker):
+    """A computed run-time number as a Python float."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def __call__(self, context: Any) -> Any:
+        return context.results[self.number].item()
+
+
+class ViewOfInput(Maker):
+    """A view of a tensor from outside."""
+
+    def __init__(self, source: Any, chain: Any, cut: bool):
+        self.source, self.chain, self.cut = source, chain, cut
+
+    def __call__(self, context: Any) -> Any:
+        base = self.source(context.leaves)
+        base = base.detach() if self.cut else base
+        return look(base, self.chain) if self.chain else base
+
+    def at(self, sizes: Any) -> Maker:
+        return ViewOfInput(self.source, at_sizes(self.chain, sizes), self.cut)
+
+
+class Direct(Maker):
     """The computed result itself, as most results are."""
 
     def __init__(self, number: int):
@@ -84,7 +151,7 @@ class Direct:
         return context.results[self.number]
 
 
-class ComputedView:
+class ComputedView(Maker):
     """A computed result that is a view, a leaf, or without (usable) history."""
 
     def __init__(self, number: int, chain: Any, history: str):
@@ -100,6 +167,9 @@ class ComputedView:
         elif self.history == "none" and value._requires_grad:
             value = value.detach()
         return value
+
+    def at(self, sizes: Any) -> Maker:
+        return ComputedView(self.number, at_sizes(self.chain, sizes), self.history)
 
 
 class SpentNode(Node):
