@@ -12,6 +12,7 @@ import threading
 import warnings
 from typing import Any
 
+from .bodies import Body
 from .guards import PLAIN
 from .inspection import Failure, Inspected
 from .ir.bind import state
@@ -30,6 +31,7 @@ from .tracer.tensor import Tensor
 
 MAX_TRACES = 64
 MAX_WARMUPS = 3
+FAULT = "internal fault"
 
 
 class CompiledFunction(Inspected):
@@ -44,6 +46,8 @@ class CompiledFunction(Inspected):
         self.warmups: dict[Any, int] = {}
         self.events: list[str] = []
         self.eager_calls = 0
+        self.warned = False
+        self.body = Body(function, self.name, self.warn_of_fault)
         self.lock = threading.RLock()
         self.hot: Any = None  # the shortcut for the kind of call seen last
         self.specialised: set[int] = set()  # float arguments whose value is part of the key
@@ -72,7 +76,7 @@ class CompiledFunction(Inspected):
                         self.hot = shortcut(trace, structure, leaves)
                         return result
         if key in self.refusals:
-            return self.run_eagerly(args, kwargs)
+            return self.run_body(key, args, kwargs)
         return self.record(key, structure, leaves)
 
     def replay(self, trace: Trace, leaves: list[Any]) -> Any:
@@ -98,6 +102,12 @@ class CompiledFunction(Inspected):
         self.eager_calls += 1
         return self.function(*args, **kwargs)
 
+    def run_body(self, key: Any, args: Any, kwargs: Any) -> Any:
+        """A call that can't do without Python: its arithmetic runs in compiled segments."""
+        if self.refusals[key].startswith(FAULT):
+            return self.run_eagerly(args, kwargs)
+        return self.body(args, kwargs)
+
     # --- recording ---
 
     def record(self, key: Any, structure: Any, leaves: list[Any]) -> Any:
@@ -105,10 +115,10 @@ class CompiledFunction(Inspected):
         args, kwargs = unflatten(structure, iter(leaves))
         with self.lock:
             if key in self.refusals:
-                return self.run_eagerly(args, kwargs)
+                return self.run_body(key, args, kwargs)
             if len(self.traces.get(key, ())) >= MAX_TRACES:
                 self.refusals[key] = f"more than {MAX_TRACES} traces for one kind of call"
-                return self.run_eagerly(args, kwargs)
+                return self.run_body(key, args, kwargs)
             self.keep.extend(x for x in leaves if not isinstance(x, (Tensor, *PLAIN)))
             return self.record_call(key, structure, leaves)
 
@@ -152,19 +162,26 @@ class CompiledFunction(Inspected):
             trace.prepare()
             return True
         except Exception as error:
-            if os.environ.get("WENGERT_STRICT") == "1":
-                raise
-            warnings.warn(
-                f"W001: wengert could not compile {self.name} ({type(error).__name__}: {error}); "
-                "it runs eagerly. Set WENGERT_STRICT=1 to see the full error.",
-                RuntimeWarning,
-                stacklevel=5,
-            )
-            recording.problems.append(f"internal fault: {type(error).__name__}: {error}")
+            self.warn_of_fault(error)
+            recording.problems.append(f"{FAULT}: {type(error).__name__}: {error}")
             graph = recording.recorder.builder.graph()
             self.failure = Failure(recording.problems[0], graph, trace, error.with_traceback(None))
             self.traces.pop(key, None)
             return False
+
+    def warn_of_fault(self, error: Exception) -> None:
+        """One warning for a fault of the compiler itself, or the error where that is wanted."""
+        if os.environ.get("WENGERT_STRICT") == "1":
+            raise error
+        if self.warned:
+            return
+        self.warned = True
+        warnings.warn(
+            f"W001: wengert could not compile {self.name} ({type(error).__name__}: {error}); it "
+            "runs eagerly. Set WENGERT_STRICT=1 to see the full error.",
+            RuntimeWarning,
+            stacklevel=6,
+        )
 
     def place_path(self, key: Any, path: Path) -> Trace:
         """A new path joins the trace whose guards hold now, or starts one."""
@@ -217,7 +234,10 @@ class CompiledFunction(Inspected):
             for trace in traces:
                 lines += trace.describe()
         for reason in dict.fromkeys(self.refusals.values()):
-            lines.append(f"  {self.name} ran eagerly: {self.with_code(reason)}")
+            how = "ran eagerly" if reason.startswith(FAULT) else "runs its Python body at each call"
+            lines.append(f"  {self.name} {how}: {self.with_code(reason)}")
+        if self.body.calls:
+            lines += self.body.describe()
         lines += [f"  {event}" for event in self.events if event.startswith("warm-up")]
         if len(lines) == 1:
             lines.append("  not called yet")

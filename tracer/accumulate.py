@@ -86,11 +86,12 @@ def accumulate(
 
 def _is_ours(grad: Tensor, leaf: Tensor) -> bool:
     """See Note [Taking a gradient]."""
+    if grad.__class__ is not Tensor:
+        return False
     array = grad._array
     return (
         _getrefcount(grad) <= _TENSOR_COUNT
         and _getrefcount(array) <= _ARRAY_COUNT
-        and grad.__class__ is Tensor
         and grad._storage is None
         and not grad._requires_grad
         and array.base is None

@@ -175,7 +175,9 @@ class Batching:
 
     # --- what is not an op ---
 
-    def inplace(self, function: Any, target: Any, args: Any, kwargs: Any) -> Any:
+    def inplace(
+        self, function: Any, target: Any, args: Any, kwargs: Any, resizing: bool = False
+    ) -> Any:
         """`target.function_(*args)`: computed by ops, then written into the batch."""
         result = function(target, *args, **kwargs)
         value, batched = self.take(target)

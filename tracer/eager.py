@@ -77,6 +77,12 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     outputs = [wrap(results)] if single else [wrap(result) for result in results]
     if half and op.moves_data:
         restore_dtypes(op, inputs, outputs, attrs)
+    relate(op, inputs, outputs, attrs, needs_grad, mark)
+    return outputs[0] if single else tuple(outputs)
+
+
+def relate(op: Op, inputs: Any, outputs: Any, attrs: Any, needs_grad: bool, mark: Any) -> None:
+    """Makes results views of their source, with history or a note why they have none."""
     if op.is_view:
         attach_views(op, inputs[0], outputs, attrs)
     if needs_grad and state.grad_enabled:
@@ -84,7 +90,6 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
             record(op, inputs, outputs, attrs)
     elif needs_grad or mark is not None or state.inference:
         set_marks(op, inputs, outputs, mark, needs_grad)
-    return outputs[0] if single else tuple(outputs)
 
 
 def run_single(op: Op, inputs: tuple[Tensor], attrs: dict[str, Any]) -> Tensor | None:

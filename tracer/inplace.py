@@ -47,7 +47,7 @@ def run_inplace(
         )
     batching = getattr(state.top, "inplace", None)
     if batching is not None:
-        return batching(function, target, args, kwargs)
+        return batching(function, target, args, kwargs, resizing)
     check_memory(target)
     check_operands(function, target, args)
     tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
@@ -271,7 +271,9 @@ def assign(target: Tensor, result: Tensor, before: Tensor, name: str, tracked: b
     if result.dtype is not target.dtype:
         result = result.to(target.dtype)
     saved = getattr(result._node, "saved", None) if tracked else None
-    if type(saved) is tuple and any(entry is before for entry in saved):
+    if type(saved) is tuple and before._array is target._array and any(
+        entry is before for entry in saved
+    ):
         before._array = target._array.copy()
     write(target, result)
     if tracked and target.dtype.category >= FLOAT:
@@ -281,7 +283,10 @@ def assign(target: Tensor, result: Tensor, before: Tensor, name: str, tracked: b
 
 def write(target: Tensor, result: Tensor) -> None:
     """Copies the bytes, counts the write, and tells the recording, if one is on."""
-    if result._array is not target._array:
+    postpone = getattr(state.top, "write", None)
+    if postpone is not None:
+        postpone(target, result)
+    elif result._array is not target._array:
         np.copyto(target._array, result._array, casting="unsafe")
     bump(target.storage_)
     watcher = getattr(state.top, "written", None)

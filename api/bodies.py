@@ -1,0 +1,132 @@
+"""Calls that run the Python body with its arithmetic in compiled windows.
+
+A body that can't be replayed without Python (it looks at values, changes Python's state) runs under
+a `Deferral`. What it computes between two looks at a value is one compiled graph, made here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .executor import own
+from .graph_function import GraphFunction
+from .ir import interp
+from .ir.bind import interpreting
+from .ir.graph import Graph
+from .tracer.deferral import Deferral, Tree
+from .tracer.steps import Assembly, Step
+
+
+class Body:
+    """A function whose body runs at every call, and the windows compiled so far."""
+
+    def __init__(self, function: Any, name: str, on_fault: Any):
+        self.function, self.name, self.on_fault = function, name, on_fault
+        self.tree = Tree(self.compute)
+        self.windows: list[Window] = []
+        self.calls = 0
+
+    def __call__(self, args: Any, kwargs: Any) -> Any:
+        self.calls += 1
+        deferral = Deferral(self.tree)
+        with interpreting(deferral):
+            try:
+                return self.function(*args, **kwargs)
+            finally:
+                deferral.close()
+
+    def compute(self, step: Step, alive: Any, *memory: list[Any]) -> None:
+        """Computes a window. `memory` is that of tensors from before, of floats, of results."""
+        window = step.programs.get(alive)
+        if window is None:
+            window = self.window(step, alive)
+        window.run(*memory)
+
+    def window(self, step: Step, alive: tuple[bool, ...]) -> Window:
+        """One that gives at least what is in use; new ones are compiled where a window ended."""
+        for known in step.programs.values():
+            if all(k in known.kept for k, wanted in enumerate(alive) if wanted):
+                step.programs[alive] = known
+                return known
+        window = Window(self.name, step.path(), alive)
+        if step.is_end:  # else a body went on in a new way, and may never come here again
+            step.programs[alive] = window
+            self.windows.append(window)
+            try:
+                window.prepare()
+            except Exception as error:
+                self.on_fault(error)
+        step.is_end = True
+        return window
+
+    def describe(self) -> list[str]:
+        """Lines for `explain()`."""
+        ops = sum(len(w.graph.nodes) for w in self.windows)
+        lines = [f"    {self.calls} such calls, {len(self.windows)} compiled segments of {ops} ops"]
+        if self.tree.is_full:
+            lines.append("    too many different segments: new ones run eagerly")
+        return lines
+
+
+class Window:
+    """The graph of a window, compiled when it is worth it."""
+
+    def __init__(self, name: str, path: list[Step], alive: tuple[bool, ...]):
+        self.path, self.alive = path, alive
+        self.kept = tuple(k for k, wanted in enumerate(alive) if wanted)
+        assembly = Assembly(name, path, alive)
+        self.graph, self.ends = assembly.graph(), assembly.ends
+        self.before = len(assembly.pieces)  # the next step may have met more tensors already
+        self.function = GraphFunction(self.graph)
+        self.executor: Any = None
+
+    def prepare(self) -> None:
+        self.executor = self.function.plain()
+
+    def run(self, before: list[Any], floats: list[Any], roots: list[Any]) -> None:
+        arrays = [*before[: self.before], *floats, *(roots[k] for k in self.kept)]
+        if self.executor is not None:
+            try:
+                made = self.executor.call(*arrays)
+            except Exception:  # nothing was written: the interpreter stops where eager would
+                made = None
+            if made is not None:
+                for k, target in self.executor.writes:
+                    if made[k] is not arrays[target]:
+                        np.copyto(arrays[target], made[k])
+                return
+        failed = interpret(self.graph, arrays)
+        if failed is not None:
+            self.stop_at(failed, before, floats, roots)
+
+    def stop_at(self, failed: Failed, before: list[Any], floats: Any, roots: Any) -> None:
+        """Does what was done before the step that failed, and raises its error."""
+        done = next(k for k, end in enumerate(self.ends) if failed.number < end)
+        part = Assembly(self.graph.name, self.path[:done], self.alive)
+        kept = [roots[k] for k in self.kept if k < len(part.roots)]
+        interpret(part.graph(), [*before[: len(part.pieces)], *floats[: part.float_count], *kept])
+        raise failed.error
+
+
+class Failed(NamedTuple):
+    """The node at which the interpreter stopped, and why."""
+
+    number: int
+    error: Exception
+
+
+def interpret(graph: Graph, arrays: list[np.ndarray]) -> Failed | None:
+    """Runs a graph whose outputs are all written to inputs; nothing is written if it fails."""
+    values: dict[Any, Any] = dict(zip((i.var for i in graph.inputs), arrays))
+    for number, node in enumerate(graph.nodes):
+        try:
+            with np.errstate(all="ignore"):
+                values.update(zip(node.outputs, interp.evaluate(node, values)))
+        except Exception as error:
+            if node.place is not None and hasattr(error, "add_note"):
+                error.add_note(f"raised by {node.op.name} at {node.place}")
+            return Failed(number, error)
+    own(graph, arrays, [values[output.var] for output in graph.outputs])
+    return None

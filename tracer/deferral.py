@@ -1,0 +1,378 @@
+"""Runs a body again with its arithmetic postponed.
+
+A body that looks at values (`item()`, `print`) or changes Python's state must run at every call.
+Under a `Deferral` it does, and everything eager happens as ever: shapes, views, versions, history,
+hooks. Only the arithmetic waits: results are pending tensors (`pending.py`), until somebody looks
+at a value. Then all that is pending runs as one compiled graph. See Note [Steps].
+
+Note [Learning]
+    Where a body goes on in a way not seen before, what is pending is computed, and the ops run
+    eagerly until the next look, while their steps are added to the tree: types, orders and errors
+    are eager's own. From the next call on they are postponed.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ..ir.bind import interpreting, state
+from ..ir.op import Op
+from ..ir.types import DType, TensorType
+from . import eager
+from .inplace import assign, check_history, check_memory, needs_grad, run_inplace
+from .overlap import shows_twice
+from .pending import Family, Pending, memory_of, settled
+from .recorded import current_place
+from .steps import ALIAS, WRITTEN, Step
+from .storage import owner_of
+from .tensor import Tensor
+
+_getrefcount = sys.getrefcount
+_HELD = 3  # references to memory of results that are ours: a list, a variable, an argument
+_CONSTANTS = {int, bool, complex, type(None)}
+MAX_STEPS = 50_000  # of one tree
+
+
+class Tree:
+    """The steps of a function's bodies, and who computes them."""
+
+    def __init__(self, compute: Any):
+        self.root, self.size, self.compute = Step(None), 0, compute
+
+    @property
+    def is_full(self) -> bool:
+        return self.size >= MAX_STEPS
+
+
+class Deferral:
+    """The interpreter that postpones arithmetic; made anew for each call."""
+
+    def __init__(self, tree: Tree):
+        self.tree = tree
+        self.family = Family.lent_to(self)
+        self.facts = False  # are only facts of pending tensors looked at now?
+        self.begin()
+
+    def begin(self) -> None:
+        """A new window: nothing is pending."""
+        self.here = self.tree.root
+        self.learning = False
+        self.numbers: dict[int, int] = {}  # id of the array of a tensor of the window -> number
+        self.count = 0
+        self.before: dict[int, int] = {}  # the same of tensors from before it
+        self.extents: dict[Any, int] = {}  # the pieces of memory they lie in
+        self.arrays: list[np.ndarray] = []  # these pieces, row-major where they can be
+        self.owners: dict[int, int] = {}  # id of the owner of memory -> how many pieces are met
+        self.waiting: dict[int, list[tuple[Tensor, type]]] = {}  # by owner: who waits for writes
+        self.floats: list[float] = []
+        self.roots: list[np.ndarray] = []  # memory of results, see `Step.orders`
+        self.tensors: list[weakref.ref[Any]] = []
+        self.held: list[Any] = []  # arrays whose ids are in `before`, and in `numbers` if learning
+
+    def close(self) -> None:
+        """The body has ended."""
+        try:
+            self.settle()
+        finally:
+            self.family.give_back()
+
+    # --- the interpreter ---
+
+    def __call__(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        facts, self.facts = self.facts, True
+        try:
+            if op.random:
+                return self.aside(op, inputs, attrs)
+            operands = self.operands(inputs)
+            if op.data_shape or operands is None:
+                self.settle()
+                return self.aside(op, inputs, attrs)
+            signature = (op, operands, tuple([(k, attribute_key(v)) for k, v in attrs.items()]))
+            step = self.here.next.get(signature)
+            if step is None or self.learning:
+                return self.learn(signature, op, inputs, attrs)
+            return self.follow(step, op, inputs, attrs)
+        finally:
+            self.facts = facts
+
+    def aside(self, op: Op, inputs: Any, attrs: Any) -> Any:
+        """Runs an op now, outside of the tree."""
+        if any(isinstance(v, Tensor) for v in inputs):
+            self.settle()
+        return eager.run(op, inputs, attrs)
+
+    def follow(self, step: Step, op: Op, inputs: Any, attrs: Any) -> Any:
+        """A step as before: its arithmetic waits."""
+        self.here = step
+        for value in inputs:
+            if value.__class__ is float:
+                self.floats.append(value)
+        if op.is_view:
+            seen = op.numpy(memory_of(inputs[0]), **attrs)
+            arrays = seen if type(seen) is tuple else (seen,)
+            outputs = [self.wrap(a, t.dtype) for a, t in zip(arrays, step.types)]
+            for tensor in outputs:
+                self.number(tensor)
+        else:
+            outputs = [self.result(t, o) for t, o in zip(step.types, step.orders)]
+        needs_grad, mark = history_of(inputs)
+        eager.relate(op, inputs, outputs, attrs, needs_grad, mark)
+        return tuple(outputs) if op.many_outputs or len(op.outputs) > 1 else outputs[0]
+
+    def result(self, type_: TensorType, order: Any) -> Tensor:
+        """A new pending tensor with memory of its own."""
+        dtype, shape = type_
+        root = np.empty(shape if order is None else [shape[k] for k in order], dtype.storage)
+        self.roots.append(root)
+        array = root if order is None else root.transpose(np.argsort(order))
+        tensor = self.wrap(array, dtype)
+        self.number(tensor)
+        return tensor
+
+    def wrap(self, array: np.ndarray, dtype: DType) -> Tensor:
+        tensor = self.family.wrap(array, dtype)
+        self.tensors.append(weakref.ref(tensor))
+        return tensor
+
+    def number(self, tensor: Tensor) -> None:
+        self.numbers[id(memory_of(tensor))] = self.count
+        self.count += 1
+
+    # --- operands ---
+
+    def operands(self, inputs: Any) -> Any:
+        """The inputs as a signature names them; None where one can't be named."""
+        if any(self.is_stale(v) for v in inputs if isinstance(v, Tensor)):
+            self.settle()
+        keys = []
+        for value in inputs:
+            if isinstance(value, Tensor):
+                keys.append(self.key(value))
+            elif value.__class__ is float:
+                keys.append(float)
+            elif value.__class__ in _CONSTANTS:
+                keys.append((value.__class__, value))
+            else:
+                return None
+        return tuple(keys)
+
+    def is_stale(self, tensor: Tensor) -> bool:
+        """Does a write wait for memory that this tensor sees in another way?"""
+        if not self.waiting or isinstance(tensor, Pending):
+            return False
+        array = memory_of(tensor)
+        waiting = self.waiting.get(id(owner_of(array)))
+        return waiting is not None and extent_of(array) != extent_of(memory_of(waiting[0][0]))
+
+    def key(self, tensor: Tensor) -> Any:
+        array = memory_of(tensor)
+        known = self.before.get(id(array))  # first: these arrays are held, so the id is theirs
+        if known is not None:
+            return ~known
+        if self.learning or isinstance(tensor, Pending):
+            known = self.numbers.get(id(array))
+            if known is not None:
+                return known
+        known = self.before[id(array)] = len(self.before)
+        self.held.append(array)
+        extent = extent_of(array)
+        piece = self.extents.get(extent)
+        if piece is None:
+            piece = self.extents[extent] = len(self.arrays)
+            self.arrays.append(row_major(array))
+            owner = id(owner_of(array))
+            self.owners[owner] = self.owners.get(owner, 0) + 1
+        return (~known, piece, tensor.dtype, array.shape, order_of(array))
+
+    # --- learning ---
+
+    def learn(self, signature: Any, op: Op, inputs: Any, attrs: Any) -> Any:
+        """Runs an op eagerly and adds its step; see Note [Learning]."""
+        self.catch_up()
+        if self.tree.is_full:
+            self.settle()
+            return eager.run(op, inputs, attrs)
+        result = eager.run(op, inputs, attrs)
+        outputs = result if type(result) is tuple else (result,)
+        step = self.add(signature, op, signature[1], attrs)
+        step.types = tuple(TensorType(t.dtype, t._array.shape) for t in outputs)
+        step.orders = tuple(order_of(t._array) for t in outputs)
+        for tensor in outputs:
+            self.learned(tensor)
+        return result
+
+    def add(self, signature: Any, kind: Any, operands: Any, attrs: Any = None) -> Step:
+        step = self.here.next.get(signature)
+        if step is None:
+            step = Step(self.here, kind, operands, attrs, current_place())
+            self.here.next[signature] = step
+            self.tree.size += 1
+        self.here = step
+        return step
+
+    def learned(self, tensor: Tensor) -> None:
+        self.held.append(tensor._array)
+        self.number(tensor)
+
+    def catch_up(self) -> None:
+        """Computes what is pending, and goes on learning in the same window."""
+        if self.learning:
+            return
+        alive = [r() for r in self.tensors]
+        numbers = {id(memory_of(t)): self.numbers[id(memory_of(t))] for t in alive if t is not None}
+        self.compute()
+        self.learning, self.numbers = True, numbers
+        self.held += [memory_of(t) for t in alive if t is not None]
+
+    # --- computing ---
+
+    def settle(self) -> None:
+        """Somebody looks at a value: all that is pending is computed, and a window ends."""
+        here = self.here
+        if here is self.tree.root:
+            return
+        try:
+            if self.learning:
+                here.is_end = True
+            else:
+                self.compute()
+        finally:
+            self.begin()
+
+    def compute(self) -> None:
+        """Fills the memory of what is pending."""
+        alive = tuple([_getrefcount(root) > _HELD for root in self.roots])
+        settled(self.tensors)
+        for group in self.waiting.values():
+            for tensor, kind in group:
+                tensor.__class__ = kind
+        self.waiting = {}
+        if self.here is not self.tree.root:
+            floats = [np.array(value) for value in self.floats]
+            self.tree.compute(self.here, alive, self.arrays, floats, self.roots)
+
+    def escaped(self, tensor: Tensor, how: str) -> None:
+        """Python is about to look at a value."""
+        self.settle()
+
+    # --- writes ---
+
+    def inplace(self, function: Any, target: Tensor, args: Any, kwargs: Any,
+                resizing: bool = False) -> Tensor:  # fmt: skip
+        """`target.function_(*args)`, as `run_inplace` does it, with the write postponed."""
+        facts, self.facts = self.facts, True
+        try:
+            check_memory(target)
+            tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
+            if resizing or (target._view is not None and shows_twice(target)):
+                self.settle()
+                with interpreting(state.bottom):
+                    return run_inplace(function, target, args, kwargs, resizing)
+            if tracked:
+                check_history(target)
+            before = self.value_of(target, tracked)
+            self.facts = False
+            args = tuple(before if a is target else a for a in args)
+            kwargs = {name: before if a is target else a for name, a in kwargs.items()}
+            result = function(before, *args, **kwargs)
+            self.facts = True
+            return assign(target, result, before, function.__name__, tracked)
+        finally:
+            self.facts = facts
+
+    def value_of(self, target: Tensor, tracked: bool) -> Tensor:
+        """The value before the write, as a tensor of its own with the target's history."""
+        operands = self.operands((target,))
+        signature = (ALIAS, operands)
+        step = self.here.next.get(signature)
+        array = memory_of(target)
+        if step is None or self.learning:
+            self.catch_up()
+            before = Tensor._wrap(array.copy(), target.dtype)
+            step = self.add(signature, ALIAS, operands)
+            step.types, step.orders = (TensorType(target.dtype, array.shape),), (None,)
+            self.learned(before)
+        else:
+            self.here = step
+            before = self.result(step.types[0], None)
+        edge = eager.history(target) if tracked else None
+        if edge is not None:
+            before._requires_grad = True
+            before._node, before._nr = edge
+        return before
+
+    def write(self, target: Tensor, result: Tensor) -> None:
+        """`target`'s memory gets the elements of `result`: now while learning, else later."""
+        if not isinstance(target, Pending):
+            self.lift_alone(target)
+        operands = self.operands((target, result))
+        signature = (WRITTEN, operands)
+        step = self.here.next.get(signature)
+        if step is None or self.learning:
+            self.catch_up()
+            np.copyto(memory_of(target), memory_of(result), casting="unsafe")
+            self.add(signature, WRITTEN, operands)
+            return
+        self.here = step
+        if not isinstance(target, Pending):
+            self.wait(target)
+
+    def lift_alone(self, target: Tensor) -> None:
+        """Memory from before the window may be written when nobody else in it looks there."""
+        array = memory_of(target)
+        shared = self.owners.get(id(owner_of(array)), 0)
+        if shared > (extent_of(array) in self.extents) and not self.learning:
+            self.settle()
+
+    def wait(self, target: Tensor) -> None:
+        """A tensor from before the window now waits for a write."""
+        kind = target.__class__
+        target.__class__ = self.family.of(kind)
+        owner = id(owner_of(memory_of(target)))
+        self.waiting.setdefault(owner, []).append((target, kind))
+
+
+def history_of(inputs: Any) -> tuple[bool, Any]:
+    """Does an input require grad; and the mark of one that does not, see Tensor's `_mark`."""
+    needs, mark = False, None
+    for value in inputs:
+        if isinstance(value, Tensor):
+            if value.requires_grad:
+                needs = True
+            elif value._mark is not None:
+                mark = value._mark
+    return needs, mark
+
+
+def attribute_key(value: Any) -> Any:
+    """An attribute for a signature: 1, 1.0 and True are different, and so are 0.0 and -0.0."""
+    kind = value.__class__
+    if kind is tuple:
+        return tuple([attribute_key(v) for v in value])
+    if kind is float:
+        return kind, value.hex()
+    return kind, value
+
+
+def order_of(array: np.ndarray) -> Any:
+    """The order of dimensions in memory; None for row-major, or where there are gaps."""
+    if array.flags.c_contiguous:
+        return None
+    order = sorted(range(array.ndim), key=lambda k: -array.strides[k])
+    return tuple(order) if array.transpose(order).flags.c_contiguous else None
+
+
+def row_major(array: np.ndarray) -> np.ndarray:
+    """The same memory with its dimensions in the order in which they lie there."""
+    order = order_of(array)
+    return array if order is None else array.transpose(order)
+
+
+def extent_of(array: np.ndarray) -> Any:
+    """What arrays have in common that are the same elements, be it in another order."""
+    array = row_major(array)
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
