@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..ir.op import TABLE, Frame, pull
@@ -21,6 +22,10 @@ def look(value: Any, chain: Any) -> Any:
     return value
 
 
+class Unwritable(RuntimeError):
+    """A view has no functional form of a write."""
+
+
 def put(base: Any, chain: Any, patch: Any) -> Any:
     """`base` with `patch` at the place `chain` looks at: the functional form of a write."""
     if not chain:
@@ -31,8 +36,9 @@ def put(base: Any, chain: Any, patch: Any) -> Any:
         patch = put(inner[position] if op.multi_view else inner, rest, patch)
     if op.multi_view:
         return op.put(base, patch, position=position, **attrs)
-    if op.put is None:
-        raise RuntimeError(f"{op.name}: writing through this view is not supported; clone() first")
+    if op.put is None or math.prod(patch.shape) > math.prod(base.shape):
+        raise Unwritable(f"{op.name}: writing through this view, which shows elements several "
+                         "times, is not supported; clone() first")  # fmt: skip
     return op.put(base, patch, **attrs)
 
 

@@ -26,7 +26,8 @@ from ..ir.ops.views import zeros
 from ..ir.types import FLOAT, TensorType, result_type
 from . import eager
 from .inplace import look, put
-from .recorded import Branch, Entry, Memory, Refused, current_place, place_text, same_extent
+from .rebase import Unwritable
+from .recorded import Branch, Entry, Memory, current_place, place_text, same_extent
 from .scalars import RunTimeNumber
 from .tensor import Tensor
 
@@ -304,11 +305,13 @@ class Recorder:
         if memory.apart:
             self.refuse_shared()
         if value.type != entry.var.type:
-            raise Refused(f"a write changed the type of a tensor ({place_text()})")
+            return self.refuse("a write changed the type of a tensor")
         before = memory.var
-        with interpreting(self.builder):
-            current = Symbol(before)
-            memory.var = put(current, entry.chain, Symbol(value)).var if entry.chain else value
+        try:
+            with interpreting(self.builder):
+                memory.var = put(Symbol(before), entry.chain, Symbol(value)).var
+        except Unwritable as error:
+            return self.refuse(str(error))
         memory.writes += 1
         entry.var, entry.seen = value, memory.writes
         unseen = entry.cut or not state.grad_enabled
