@@ -11,7 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = {"api": "wengert", "ir": "wengert.ir", "tracer": "wengert.tracer",
-         "codegen": "wengert.codegen", "runtime": "wengert.runtime"}  # fmt: skip
+         "codegen": "wengert.codegen", "runtime": "wengert.runtime",
+         "benchmarks": "wengert.benchmarks"}  # fmt: skip
 MOST_LINES, MOST_FUNCTION_LINES = 450, 60
 # the loop of backward: splitting it would cost each node a call, the largest part of its time
 LONG_FUNCTIONS = {"tracer/engine.py loop"}

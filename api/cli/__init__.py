@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
@@ -15,13 +16,16 @@ EXAMPLES = """examples:
   python -m wengert explain R101                      what a code means, and what to do
   python -m wengert coverage                          what is there, and what is compiled natively
   python -m wengert cache clear                       forget compiled kernels
+  python -m wengert bench --peer-python PYTHON        training steps, beside torch and jax
 """
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command; returns the exit code: 0 well, 1 the command failed, 2 wrong usage."""
     parser = make_parser()
-    options = parser.parse_args(arguments)
+    options, options.rest = parser.parse_known_args(arguments, argparse.Namespace(passes_on=False))
+    if options.rest and not options.passes_on:
+        parser.error(f"unrecognized arguments: {' '.join(options.rest)}")
     if not hasattr(options, "run"):
         parser.print_help()
         return 2
@@ -29,6 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
         return int(options.run(options) or 0)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # `wengert coverage | head` has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is left is flushed at the exit)
+        return 0
     except Exception as error:
         if options.debug:
             raise
@@ -46,15 +53,21 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    from . import cache, coverage, demo, doctor, explain, fuzz, graphs
+    from . import bench, cache, coverage, demo, doctor, explain, fuzz, graphs
 
-    for module in (demo, explain, graphs, coverage, cache, doctor, fuzz):
+    for module in (demo, explain, graphs, coverage, cache, doctor, bench, fuzz):
         module.register(commands)
     return parser
 
 
-def command(commands: Any, name: str, help: str, run: Any) -> argparse.ArgumentParser:
-    """Adds a command; its description is its help."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
+def command(commands: Any, name: str, help: str, run: Any, examples: str = "",
+            **more: Any) -> argparse.ArgumentParser:  # fmt: skip
+    """Adds a command; its description is its help, its examples stand below the options."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=help, description=help, epilog=f"examples:\n{examples}" if examples else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter, **more,
+    )  # fmt: skip
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,
+                        help="show tracebacks of errors")  # fmt: skip
     parser.set_defaults(run=run)
     return parser
