@@ -123,6 +123,7 @@ def backend_available():
     return True
 
 
+from . import eager_kernels as _eager_kernels  # noqa: E402
 from . import tensor_facts as _tensor_facts  # noqa: E402
 from .lazy import attribute_of as _attribute_of  # noqa: E402
 

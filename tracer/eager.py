@@ -23,6 +23,7 @@ from ..ir.types import (
     scalar_dtype,
     type_word,
 )
+from .large import LARGE, Kernels, any_large
 from .places import user_place
 from .promotion import cast_array, common_dtype, compute_array, convert_operand, round_to
 from .quiet import quiet, restore
@@ -148,6 +149,8 @@ def quick(op: Op, inputs: tuple[Any, ...]) -> Tensor | None:
         wanted, arrays = (first._requires_grad, False), (first._array, second)
     else:
         return None
+    if first._array.size >= LARGE or (kind in PLAIN_CLASSES and second._array.size >= LARGE):
+        return None
     if len(inputs) == 1:
         wanted, arrays = wanted[:1], arrays[:1]  # type: ignore[assignment]
     needs_grad = True in wanted
@@ -184,6 +187,10 @@ def set_marks(op: Op, inputs: Any, outputs: Any, mark: Any, needs_grad: bool) ->
 
 
 def evaluate(op: Op, inputs: Any, arrays: Any, attrs: dict[str, Any]) -> Any:
+    if any_large(arrays) and not op.moves_data:
+        result = Kernels.forward(op, arrays, attrs)
+        if result is not NotImplemented:
+            return result
     token = None if op.moves_data else quiet()  # moving data raises no floating-point errors
     try:
         return op.numpy(*arrays, **attrs)

@@ -29,6 +29,7 @@ from .engine_hooks import (
     run_tensor_hooks,
     tensor_hooks,
 )
+from .large import LARGE, Kernels, any_large
 from .places import user_place
 from .saved import Freed
 from .tape import ANOMALY, AccumulateGrad, Node
@@ -149,8 +150,12 @@ class Run:
                 saved = node.saved
                 if saved.__class__ is Freed:
                     raise RuntimeError(saved.message())
-                results = (node.plan.uniform(node, slots) if node.types is None
-                           else node.apply(slots))  # fmt: skip
+                results = NotImplemented
+                if direct and is_large(node, slots):
+                    results = Kernels.backward(node, slots)
+                if results is NotImplemented:
+                    results = (node.plan.uniform(node, slots) if node.types is None
+                               else node.apply(slots))  # fmt: skip
                 if saved and freed is not None:
                     node.saved = freed
             else:
@@ -255,6 +260,16 @@ class Run:
             accumulate(leaf, [grad], self.create_graph, False, self.freed.place)
         if extra is not None:
             run_posthooks(node, [], [grad])
+
+
+def is_large(node: Any, grads: list[Any]) -> bool:
+    """Did the node get a large gradient, or save a large value? See Note [Large calls]."""
+    grad = grads[0]
+    if grad is not None and grad._array.size >= LARGE:
+        return True
+    if node.types is None:
+        return False  # what it saved has the gradient's size
+    return any_large([getattr(v, "_array", getattr(v, "array", None)) for v in node.saved])
 
 
 def is_silent(leaf: Any) -> bool:

@@ -27,6 +27,7 @@ from ..ir.value import FUNCTIONS, Value
 from . import hooks
 from .eager import history, run
 from .fast_text import BINARY, EDGE, EVALUATE, IS_PLAIN, RECORD, UNARY, WRITE
+from .large import LARGE
 from .places import USERS_FILES, user_place
 from .quiet import CALM, quietly
 from .saved import SavedOutput, plan_of, save_values
@@ -65,10 +66,11 @@ def _indent(text: str, more: int) -> str:
 def _space(op: Op, slow: Any) -> dict[str, Any]:
     """The names a written function uses."""
     return {
-        "ALPHA": {"alpha"}, "ANOMALY": ANOMALY, "CALM": CALM, "NOTHING": _NOTHING, "NO_ATTRS": {},
-        "PLAIN": PLAIN, "SavedOutput": SavedOutput, "Storage": Storage, "Tensor": Tensor,
-        "TensorType": TensorType, "USERS_FILES": USERS_FILES, "__name__": __name__,
-        "asarray": np.asarray, "bool_": bool_, "evaluate": op.ufunc or op.numpy,
+        "ALPHA": {"alpha"}, "ANOMALY": ANOMALY, "CALM": CALM, "LARGE": LARGE, "NOTHING": _NOTHING,
+        "NO_ATTRS": {}, "PLAIN": PLAIN, "SavedOutput": SavedOutput, "Storage": Storage,
+        "Tensor": Tensor, "TensorType": TensorType, "USERS_FILES": USERS_FILES,
+        "__name__": __name__, "asarray": np.asarray, "bool_": bool_,
+        "evaluate": op.ufunc or op.numpy,
         "float32": float32, "float64": float64, "getframe": sys._getframe, "history": history,
         "hooks": hooks.active, "leaf_edge": leaf_edge, "ndarray": np.ndarray,
         "new": object.__new__, "next_sequence": next_sequence, "quietly": quietly, "run": run,

@@ -62,7 +62,7 @@ def {name}(x):
     dtype = x.dtype
     mark = x._mark
     if (dtype is float32 or dtype is float64) and mark != "inference" and (
-        {plain_x} and state.top is run
+        {plain_x} and state.top is run and x._array.size < LARGE
     ):
 {evaluate}\
         if plan is None:
@@ -102,7 +102,7 @@ BINARY = """\
 def {name}(x, y):
     dtype = x.dtype
     if (dtype is not float32 and dtype is not float64) or not (
-        {plain_x} and state.top is run
+        {plain_x} and state.top is run and x._array.size < LARGE
     ):
         return slow(x, y)
     kind = y.__class__
@@ -115,6 +115,8 @@ def {name}(x, y):
             return slow(x, y)
         a = x._array
         b = y._array
+        if b.size >= LARGE:
+            return slow(x, y)
 {evaluate}\
         if x._requires_grad:
 {edge_x_deep}\

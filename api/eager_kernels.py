@@ -1,0 +1,333 @@
+"""Native kernels for eager calls on large tensors; see Note [Large calls] in tracer/large.py.
+
+Which calls have one follows from the catalogue: an op with a scalar expression, a reduction or a
+decomposition is built as a graph of one node, its derivative as the graph that its rules make, and
+both go through the compiler. Pointwise calls on arrays of one shape and layout share a kernel for
+all sizes; others have a program per shape, whose kernels are shared where sizes are run-time words.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .ir.builder import Builder
+from .ir.exact import is_exact
+from .ir.graph import Graph
+from .ir.op import TABLE, Decompose, Op, Reduce, Scalar, Template, View
+from .ir.passes import optimise
+from .ir.pull import Frame, puller
+from .ir.types import FROM_NUMPY, TensorType
+from .runtime import freed_memory
+from .tracer.accumulate import dense
+from .tracer.large import Kernels
+from .tracer.saved import unpack
+from .tracer.tensor import Tensor
+
+ANY_SIZE = 1_000_003  # stands for all sizes; a prime, so that no loop is specialised for it
+_FLOATS = (np.dtype("f4"), np.dtype("f8"))
+Settings = tuple[tuple[str, type, Any], ...]
+
+
+class Operand(NamedTuple):
+    """What a kernel must know of an operand; a `spread` one is a single element, repeated."""
+
+    type: TensorType
+    spread: bool = False
+
+
+# --- what is computed ----------------------------------------------------------------------------
+
+
+class Call(NamedTuple):
+    """An op with its attributes."""
+
+    op: Op
+    settings: Settings
+    least = 1  # ops that make a kernel worth its while
+
+    def build(self, operands: list[Any]) -> Sequence[Any]:
+        results = self.op(*operands, **{name: value for name, _, value in self.settings})
+        return results if isinstance(results, tuple) else (results,)
+
+
+class Derivative(NamedTuple):
+    """The derivative of a recorded call: operands are gradients of results, then saved values."""
+
+    op: Op
+    settings: Settings
+    needs: tuple[bool, ...]
+    slots: tuple[int, ...]  # what the saved values are: inputs by position, outputs as ~position
+    inputs: tuple[TensorType | None, ...]
+    outputs: tuple[TensorType, ...]
+    least = 2  # a single op is as well run by itself
+
+    def build(self, operands: list[Any]) -> Sequence[Any]:
+        count = len(self.outputs)
+        saved = dict(zip(self.slots, operands[count:]))
+        return puller(self.op, self.needs)(SavedFrame(self, saved), operands[:count])
+
+
+class SavedFrame(Frame):
+    """A recorded call as `pull` sees it while its derivative is built."""
+
+    def __init__(self, derivative: Derivative, saved: dict[int, Any]):
+        self.derivative, self.saved, self.op = derivative, saved, derivative.op
+        self.attrs = {name: value for name, _, value in derivative.settings}
+
+    def input(self, position: int) -> Any:
+        return self.saved.get(position)
+
+    def output(self, position: int) -> Any:
+        return self.saved[~position]
+
+    def input_type(self, position: int) -> Any:
+        return self.derivative.inputs[position]
+
+    def output_type(self, position: int) -> TensorType:
+        return self.derivative.outputs[position]
+
+    def input_count(self) -> int:
+        return len(self.derivative.inputs)
+
+
+def settings_of(attrs: dict[str, Any]) -> Settings:
+    """Attributes to look a kernel up by; with their types, since 1 equals True."""
+    return tuple([(name, value.__class__, value) for name, value in attrs.items()])
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+class Draft:
+    """A computation as a graph, and as a kernel once that is asked for.
+
+    `outline` says of each result that it is absent (None), one of the operands (its number) or a
+    new array (~ its number).
+    """
+
+    def __init__(self, graph: Graph, outline: list[int | None]):
+        self.graph, self.outline = graph, outline
+        self.exact = all(is_exact(node.op, node.attrs) for node in graph.nodes)
+
+    @cached_property
+    def program(self) -> Any:
+        """The native program, a callable of arrays; None if part of it would run by NumPy."""
+        from .backend import compile_graph
+
+        graph = optimise(self.graph)
+        if any(isinstance(node.op.lower, Template) for node in graph.nodes):
+            return None
+        compiled = compile_graph(graph)
+        return None if compiled.host_calls else compiled
+
+    @cached_property
+    def flat(self) -> Any:
+        """The kernel for any number of elements, if the program is one kernel over flat arrays."""
+        from .backend import assemble, target
+        from .runtime.flat import flat
+
+        program = assemble(optimise(self.graph), target())
+        return flat(program, ANY_SIZE)
+
+    def results(self, operands: Sequence[Any], made: Sequence[Any]) -> list[Any]:
+        return [None if k is None else operands[k] if k >= 0 else made[~k] for k in self.outline]
+
+
+@lru_cache(maxsize=1024)
+def draft(what: Any, operands: tuple[Operand | None, ...]) -> Draft | None:
+    """The graph of a computation; None where the catalogue or its size speaks against a kernel."""
+    builder = Builder(what.op.name)
+    with builder.building():
+        symbols = [None if o is None else builder.input(TensorType(o.type.dtype, ()) if o.spread
+                                                        else o.type) for o in operands]  # fmt: skip
+        values = [TABLE["expand"](s, size=o.type.shape) if o is not None and o.spread else s
+                  for s, o in zip(symbols, operands)]  # fmt: skip
+        results = what.build(values)
+        places = {id(s): k for k, s in enumerate(values) if s is not None}
+        outline: list[int | None] = []
+        made: dict[int, int] = {}
+        for result in results:
+            if result is None or id(result) in places:
+                outline.append(None if result is None else places[id(result)])
+                continue
+            if id(result) not in made:
+                made[id(result)] = len(made)
+                builder.output(result)
+            outline.append(~made[id(result)])
+    work = [n for n in builder.nodes if n.inputs and not isinstance(n.op.lower, View)]
+    if len(work) < what.least or not made:
+        return None
+    if any(o.var.dtype.compute is not o.var.dtype.storage for o in builder.outputs):
+        return None  # eager execution rounds to these itself
+    return Draft(builder.graph(), outline)
+
+
+def is_ready(exact: bool) -> bool:
+    """May native code be used? What is exact waits until the compiler is loaded anyway."""
+    if f"{__package__}.backend" in sys.modules:
+        return True
+    if exact:
+        return False
+    from .executor import native_wanted
+
+    return native_wanted()
+
+
+def run_flat(what: Any, arrays: list[Any]) -> Any:
+    """(draft, new arrays) of a pointwise computation told in types of `ANY_SIZE`, if it can be."""
+    like = full_array(arrays)
+    if like is None:
+        return None
+    made = draft(what, tuple([None if a is None else flat_operand(a) for a in arrays]))
+    if made is None or not is_ready(made.exact) or made.flat is None:
+        return None
+    return made, made.flat.run(like, [a for a in arrays if a is not None])
+
+
+def run_shaped(what: Any, arrays: list[Any]) -> Any:
+    """(draft, new arrays) of a computation on arrays of these shapes, if it can be."""
+    found = [None if a is None else described(a) for a in arrays]
+    if NotImplemented in found:
+        return None
+    made = draft(what, tuple(found))
+    if made is None or not is_ready(made.exact) or made.program is None:
+        return None
+    given = [single(a) if o.spread else a for a, o in zip(arrays, found) if o is not None]
+    return made, made.program(*given)
+
+
+# --- what eager execution asks -------------------------------------------------------------------
+
+
+def forward(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """What `op.numpy` would give for arrays, numbers and None; NotImplemented if it must."""
+    arrays = as_arrays(values) if has_kernel(op) else None
+    if arrays is None:
+        return NotImplemented
+    call = Call(op, settings_of(attrs))
+    done = run_flat(call, arrays) if op.kind == "pointwise" else None
+    done = done or run_shaped(call, arrays)
+    if done is None:
+        return NotImplemented
+    made, new = done
+    results = made.results(arrays, new)
+    return tuple(results) if len(op.outputs) > 1 else results[0]
+
+
+def backward(node: Any, grads: list[Any]) -> Any:
+    """What the node's puller would give, or NotImplemented."""
+    op, plan = node.op, node.plan
+    if not has_kernel(op):
+        return NotImplemented
+    if node.types is None:
+        dtype, shape = node.uniform
+        inputs, outputs = (TensorType(dtype, shape),) * len(node.edges), (TensorType(dtype, shape),)
+    else:
+        inputs, outputs = map(tuple, node.types)
+    tensors = grads + [None] * (len(outputs) - len(grads))
+    tensors += [unpack(node, slot) for slot in range(len(plan.keys))]
+    arrays = as_arrays([v._array if is_plain(v) else v for v in tensors], numbers=False)
+    if arrays is None:
+        return NotImplemented
+    what = Derivative(op, settings_of(node.attrs), plan.needs, plan.keys, inputs, outputs)
+    done = None
+    if node.types is None and op.kind == "pointwise":
+        whole = TensorType(dtype, (ANY_SIZE,))
+        done = run_flat(what._replace(inputs=(whole,) * len(inputs), outputs=(whole,)), arrays)
+    done = done or run_shaped(what, arrays)
+    if done is None:
+        return NotImplemented
+    made, new = done
+    return made.results(tensors, [Tensor._wrap(a, FROM_NUMPY[a.dtype]) for a in new])
+
+
+def has_kernel(op: Op) -> bool:
+    """Does the catalogue say how to compute the op's elements?"""
+    return isinstance(op.lower, Scalar | Reduce | Decompose) and not (
+        op.random or op.data_shape or op.is_view
+    )
+
+
+def is_plain(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype.compute is value.dtype.storage
+
+
+def as_arrays(values: Sequence[Any], numbers: bool = True) -> list[Any] | None:
+    """Operands as arrays and None, if they are computed in one floating dtype; `numbers` may be
+    among them."""
+    found = {v.dtype for v in values if isinstance(v, np.ndarray) and v.dtype.kind not in "biu"}
+    if len(found) != 1 or not found.issubset(_FLOATS):
+        return None
+    (dtype,) = found
+    arrays: list[Any] = []
+    for value in values:
+        if isinstance(value, np.ndarray) or value is None:
+            arrays.append(value)
+        elif numbers and value.__class__ in (int, float):
+            with np.errstate(all="ignore"):
+                arrays.append(np.array(value, dtype))
+        else:
+            return None
+    return arrays
+
+
+# --- layouts -------------------------------------------------------------------------------------
+
+
+def described(array: np.ndarray) -> Any:
+    """The operand that an array is, or NotImplemented.
+
+    Results are row-major: so must be what NumPy would give, whose results are laid out as its
+    operands are.
+    """
+    kind = TensorType(FROM_NUMPY[array.dtype], array.shape)
+    if array.size > 1 and not any(array.strides):
+        return Operand(kind, spread=True)
+    steps = [s for s, n in zip(array.strides, array.shape) if n != 1]
+    if array.flags.aligned and steps == sorted(steps, reverse=True) and 0 not in steps:
+        return Operand(kind)
+    return NotImplemented
+
+
+def single(array: np.ndarray) -> np.ndarray:
+    """The element that a spread array repeats."""
+    return array[(slice(1),) * array.ndim].reshape(())
+
+
+def full_array(arrays: list[Any]) -> Any:
+    """One of the arrays that are not single elements, if these have one shape and layout."""
+    like = None
+    for array in arrays:
+        if array is None or is_single(array):
+            continue
+        if like is None:
+            if not (array.flags.c_contiguous or dense(array)) or not array.flags.aligned:
+                return None
+            like = array
+        elif array.shape != like.shape or array.strides != like.strides:
+            return None
+    return like
+
+
+def is_single(array: np.ndarray) -> bool:
+    return array.ndim == 0 or (array.size > 0 and not any(array.strides))
+
+
+def flat_operand(array: np.ndarray) -> Operand:
+    shape = () if is_single(array) else (ANY_SIZE,)
+    return Operand(TensorType(FROM_NUMPY[array.dtype], shape))
+
+
+def first_forward(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """`forward`, at the process's first large call: there will be more memory like this."""
+    freed_memory.keep()
+    Kernels.forward = forward
+    return forward(op, values, attrs)
+
+
+Kernels.forward, Kernels.backward = first_forward, backward

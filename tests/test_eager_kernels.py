@@ -1,0 +1,127 @@
+"""Large eager calls: native kernels give what NumPy gives; see Note [Large calls]."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import wengert as torch
+from wengert import eager_kernels
+from wengert.ir.exact import is_exact
+from wengert.ir.op import TABLE
+
+pytestmark = pytest.mark.skipif(not torch.backend_available(), reason="needs LLVM")
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -2.5, 1e-40, 3e38, -3e38]
+EXACT = [op for op in TABLE.values()
+         if op.kind == "pointwise" and op.inputs and not op.attributes and op.variadic is None
+         and not op.optional and is_exact(op)]  # fmt: skip
+
+
+def values(shape, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape).astype(np.float32)
+    x.reshape(-1)[: len(SPECIAL)] = SPECIAL
+    return x
+
+
+def call(name, *operands, **attrs):
+    torch.backend_available()  # exact ops wait until it is loaded
+    return eager_kernels.forward(TABLE[name], operands, attrs)
+
+
+@pytest.mark.parametrize("op", EXACT, ids=lambda op: op.name)
+def test_exact_ops_have_one_result(op):
+    operands = [values(1003, seed) for seed in range(len(op.inputs))]
+    native = call(op.name, *operands)
+    if native is NotImplemented:
+        pytest.skip("has no kernel for floats")
+    with np.errstate(all="ignore"):
+        expected = np.asarray((op.ufunc or op.numpy)(*operands))
+    assert native.dtype == expected.dtype
+    np.testing.assert_array_equal(native, expected)
+    if native.dtype.kind == "f":
+        zeros = expected == 0
+        np.testing.assert_array_equal(np.signbit(native[zeros]), np.signbit(expected[zeros]))
+
+
+def test_exactness_is_seen_in_the_expression():
+    assert is_exact(TABLE["mul"])
+    assert is_exact(TABLE["relu"])
+    assert not is_exact(TABLE["exp"])
+    assert not is_exact(TABLE["sum"])
+
+
+def test_one_kernel_serves_all_sizes_and_layouts():
+    first = eager_kernels.draft.cache_info().currsize
+    for x in (values(5000), values((70, 90)), values((40, 50)).T, values((3, 4, 5, 60))):
+        native = call("tanh", x)
+        np.testing.assert_allclose(native, np.tanh(x), rtol=1e-6)
+        assert native.strides == np.tanh(x).strides
+    assert eager_kernels.draft.cache_info().currsize <= first + 1
+
+
+def test_numbers_and_repeated_elements_are_run_time_values():
+    x = np.linspace(-3, 3, 3001, dtype=np.float32)
+    spread = np.broadcast_to(np.float32(2.5), x.shape)
+    np.testing.assert_array_equal(call("mul", x, 2.5), x * np.float32(2.5))
+    kept = eager_kernels.draft.cache_info().currsize
+    np.testing.assert_array_equal(call("mul", x, 0.1), x * np.float32(0.1))
+    np.testing.assert_array_equal(call("mul", x, spread), x * np.float32(2.5))
+    assert eager_kernels.draft.cache_info().currsize == kept
+
+
+def test_what_has_no_kernel_is_declined():
+    x = values((30, 40))
+    assert call("tanh", x.astype(np.complex64)) is NotImplemented
+    assert call("add", x.T.copy().T, x) is NotImplemented  # NumPy knows the result's layout
+    assert call("mm", x, x.T) is NotImplemented
+    assert call("tanh", np.zeros((0, 3), np.float32)) is not None
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import wengert as torch
+
+F = torch.nn.functional
+torch.manual_seed(0)
+x, w, b = torch.randn(24, 30), torch.rand(30), torch.rand(30)
+y = torch.randint(0, 30, (24,))
+cases = [
+    lambda x, w, b: F.cross_entropy(x, y),
+    lambda x, w, b: F.gelu(x * 1.5 + b, approximate="tanh") * torch.sigmoid(x),
+    lambda x, w, b: F.layer_norm(x, (30,), w, b) ** 2,
+    lambda x, w, b: x.softmax(0).std(1) + (x * w).logsumexp(1),
+    lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True).relu(),
+    lambda x, w, b: x.where(x > 0, x.exp()) / (w + 1),
+    lambda x, w, b: (x[:, ::2].tanh() + x.t()[::2].t().cos()).mean(0),
+    lambda x, w, b: x.double().erf().pow(3).sum(),
+]
+found = {}
+for k, case in enumerate(cases):
+    leaves = [t.clone().requires_grad_() for t in (x, w, b)]
+    out = case(*leaves)
+    out.backward(torch.ones_like(out))
+    found[f"out{k}"] = out.detach().numpy()
+    for n, leaf in enumerate(leaves):
+        if leaf.grad is not None:
+            found[f"grad{k}.{n}"] = leaf.grad.numpy()
+np.savez(sys.argv[1], **found)
+"""
+
+
+def run_script(path, least):
+    env = dict(os.environ, WENGERT_EAGER_KERNELS=least)
+    subprocess.run([sys.executable, "-c", SCRIPT, str(path)], env=env, check=True)
+    return np.load(path)
+
+
+def test_forward_and_backward_agree_with_numpy(tmp_path):
+    by_numpy, native = (run_script(tmp_path / f"{n}.npz", n) for n in ("0", "16"))
+    assert native.files == by_numpy.files
+    for name in native.files:
+        np.testing.assert_allclose(native[name], by_numpy[name], rtol=2e-5, atol=2e-6, err_msg=name)
+    again = run_script(tmp_path / "again.npz", "16")
+    assert all((again[name] == native[name]).all() for name in native.files)

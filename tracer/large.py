@@ -1,0 +1,47 @@
+"""Large tensors: eager execution asks for a native kernel before it calls NumPy.
+
+Note [Large calls]
+    A call one of whose operands has `LARGE` elements or more is offered to native kernels
+    (api/eager_kernels.py, installed here because the tracer may not see the compiler); so is the
+    derivative of a call, whole, where it gets or saved such a tensor. What is declined (layouts,
+    dtypes, ops without a kernel) runs by NumPy, which also stands in where kernels are off.
+
+    The choice depends on the operands' sizes, dtypes and layouts, so that one call has one result,
+    run after run. Ops that round at most once are exempt: they give the same bits either way, and
+    are left to NumPy until something else has paid for loading the compiler.
+
+    65,536 elements are 30 to 80 us of NumPy's time; a native call costs 5 to 10 us beside its
+    arithmetic.
+
+`WENGERT_EAGER_KERNELS` sets the number of elements; 0 turns native kernels off.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from numpy import ndarray
+
+LARGE = int(os.environ.get("WENGERT_EAGER_KERNELS", 1 << 16)) or sys.maxsize
+
+
+def _decline(*call: Any) -> Any:
+    return NotImplemented
+
+
+class Kernels:
+    """What large calls are offered to; both answer NotImplemented where they decline.
+
+    `forward(op, arrays, attrs)` gives what the op's NumPy evaluation would, `backward(node, grads)`
+    what the node's puller would.
+    """
+
+    forward: Any = staticmethod(_decline)
+    backward: Any = staticmethod(_decline)
+
+
+def any_large(arrays: Any) -> bool:
+    """Is one of the operands (arrays, numbers, None) large?"""
+    return any(array.__class__ is ndarray and array.size >= LARGE for array in arrays)
