@@ -76,6 +76,17 @@ def interpreting(interpreter: Interpreter) -> Iterator[Interpreter]:
         state.top = previous
 
 
+@contextmanager
+def grad_mode(enabled: bool) -> Iterator[None]:
+    """Whether derivative rules of the block must be differentiable themselves."""
+    previous = state.grad_enabled
+    state.grad_enabled = enabled
+    try:
+        yield
+    finally:
+        state.grad_enabled = previous
+
+
 def notify(event: str, *facts: Any) -> None:
     """Tells the interpreter on top of the stack something that is not an op, if it listens."""
     if state.top is not state.bottom:

@@ -51,11 +51,21 @@ def evaluate_op(
                   for a, t in zip(arrays, types)]  # fmt: skip
     elif not op.moves_data:
         arrays = [None if t is None else widen(a, t.dtype) for a, t in zip(arrays, types)]
-    if op.kind == "view":  # values have no strides in IR: any reshape is possible
-        arrays = [None if a is None else np.ascontiguousarray(a).reshape(a.shape) for a in arrays]
-    results = op.numpy(*arrays, **attrs)
+    results = op.numpy(*arrays, **attrs) if op.kind != "view" else look(op, arrays, attrs)
     listed = results if isinstance(results, tuple) else (results,)
     return tuple(narrow(np.asarray(r), t.dtype, op) for r, t in zip(listed, outputs))
+
+
+def look(op: Any, arrays: list[Any], attrs: dict[str, Any]) -> Any:
+    """A view. Values have no strides in IR: where eager must refuse, the interpreter copies.
+
+    Elsewhere it keeps the strides: products of strided and of dense matrices round differently.
+    """
+    try:
+        return op.numpy(*arrays, **attrs)
+    except RuntimeError:
+        dense = [None if a is None else np.ascontiguousarray(a).reshape(a.shape) for a in arrays]
+        return op.numpy(*dense, **attrs)
 
 
 def widen(array: np.ndarray, dtype: DType) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .bind import grad_mode
 from .builder import Builder, Symbol
 from .graph import ARGUMENT, GRAD_OF, GRADIENT, RESULT, Graph, Node, Origin, Var
 from .ops.views import zeros
@@ -48,12 +49,14 @@ def joint(
     wanted: Sequence[int] | None = None,
     results: Sequence[int] | None = None,
     name: str = "",
+    again: bool = False,
 ) -> Graph:
     """Results and gradients in one graph.
 
     Inputs: those of `graph`, then a `gradient` for each differentiable result. Outputs: those of
     `graph`, then a `grad` of each input in `wanted` (default: all differentiable arguments).
-    `results` numbers the results that get a gradient (default: all differentiable ones).
+    `results` numbers the results that get a gradient (default: all differentiable ones). Rules
+    choose forms that can be differentiated once more if `again` says so.
     """
     if wanted is None:
         wanted = [k for k, i in enumerate(graph.inputs)
@@ -63,7 +66,7 @@ def joint(
     builder.nodes = list(graph.nodes)
     builder.outputs = list(graph.outputs)
     grads: dict[Var, Any] = {}
-    with builder.building():
+    with builder.building(), grad_mode(again):
         candidates = [o for o in graph.outputs if o.kind == RESULT]
         for number, output in enumerate(candidates):
             chosen = results is None or number in results
@@ -136,7 +139,7 @@ def grad(
     from .graph import Input, Output
     from .passes import dead_code
 
-    both = joint(graph, wanted, results, f"{graph.name}_grad")
+    both = joint(graph, wanted, results, f"{graph.name}_grad", again=True)
     inputs = tuple(Input(i.var, ARGUMENT if i.kind == GRADIENT else i.kind, i.name)
                    for i in both.inputs)  # fmt: skip
     outputs = tuple(Output(o.var, RESULT) for o in both.outputs if o.kind == GRAD_OF)

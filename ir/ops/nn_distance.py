@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import FLOAT, TensorType, broadcast_shapes, result_type, type_word
+from ..types import FLOAT, TensorType, broadcast_shapes, int64, result_type, type_word
 from ..value import public
+from .creation import full, iota
+from .joining import cat
 from .nn_common import reduce_loss, reduction_name
 
 # --- similarity of pairs -------------------------------------------------------------------------
@@ -149,10 +151,17 @@ def pair_slopes(difference: Any, distance: Any, p: float) -> Any:
     return (difference.sign() * powers).masked_fill(flat, 0)
 
 
+def _pair_rows(count: int) -> tuple[Any, Any]:
+    """`_pairs` made by ops, as a rule must."""
+    firsts = [full(size=(count - 1 - k,), fill_value=k, dtype=int64) for k in range(count - 1)]
+    seconds = [iota(size=count - 1 - k, start=k + 1, dtype=int64) for k in range(count - 1)]
+    return cat(*firsts, dim=0), cat(*seconds, dim=0)
+
+
 def _pdist_vjp(grad: Any, self: Any, result: Any, p: float) -> Any:
     if p == 0 or not math.prod(self.shape):
         return self.new_zeros(tuple(self.shape))
-    first, second = (self._constant(index) for index in _pairs(self.shape[0]))
+    first, second = _pair_rows(self.shape[0])
     difference = self.index_select(0, first) - self.index_select(0, second)
     share = pair_slopes(difference, result.unsqueeze(-1), p) * grad.unsqueeze(-1)
     total = self.new_zeros(tuple(self.shape)).index_add(0, first, share)

@@ -49,7 +49,7 @@ def _cumprod_vjp(grad: Any, self: Any, result: Any, dim: int) -> Any:
     known = any_known(zero)
     if known is False:
         return reverse_cumsum(grad * conj(result), dim) / conj(self)
-    if known and state.grad_enabled:
+    if state.grad_enabled:
         return _cumprod_slow(grad, self, dim)
     quotient = reverse_cumsum(grad * conj(result), dim) / conj(self.masked_fill(zero, 1))
     first = zero.logical_and(zero.cumsum(dim).eq(1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph import Graph, Node, Var
-from ..op import Decompose
+from ..op import TABLE, Decompose
 from .rewrite import rebuild
 
 ROUNDS = 20  # a decomposition may use composites; a cycle among them is a fault of the catalogue
@@ -25,12 +25,18 @@ def expand(node: Node, operands: list[Any]) -> Any:
     lower = node.op.lower
     if not isinstance(lower, Decompose):
         return None
+    if all(var.type.numel == 0 for var in node.outputs):  # an expansion may reduce over nothing
+        return tuple(nothing(var) for var in node.outputs)
     result = lower.expand(*operands, **node.attributes)
     if result is NotImplemented:  # this form of the op has no expansion; it stays a host call
         return None
     if isinstance(result, tuple):
         return tuple(typed(part, var) for part, var in zip(result, node.outputs))
     return typed(result, node.outputs[0])
+
+
+def nothing(var: Var) -> Any:
+    return TABLE["full"](size=var.shape, fill_value=0, dtype=var.dtype)
 
 
 def typed(value: Any, var: Var) -> Any:
