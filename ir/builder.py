@@ -124,7 +124,7 @@ class Builder:
         if isinstance(value, Symbol):
             return value.var
         if isinstance(value, bool | int | float | complex):
-            return self.constant(value, number_type(value, inputs))
+            return self.constant(value, number_type(value, inputs, op))
         raise TypeError(f"{op.name}: {type(value).__name__} can't be an operand in IR")
 
     def constant(self, value: Any, dtype: Any) -> Var:
@@ -141,9 +141,10 @@ class Builder:
             yield self
 
 
-def number_type(value: Any, operands: Sequence[Any]) -> Any:
-    """The dtype a number takes beside the other operands."""
+def number_type(value: Any, operands: Sequence[Any], op: Op | None = None) -> Any:
+    """The dtype a number takes beside the other operands: the one `op` computes in."""
     values = [v for v in operands if isinstance(v, Value)]
     if not values:
         return scalar_dtype(value)
-    return result_type([*values, value])
+    promote = result_type if op is None or op.promote is None else op.promote
+    return promote([*values, value])

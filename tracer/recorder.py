@@ -63,7 +63,7 @@ class Recorder:
 
     def __call__(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         self.builder.place = current_place()
-        operands = [self.operand(value, inputs) for value in inputs]
+        operands = [self.operand(op, value, inputs) for value in inputs]
         result = self.run(op, inputs, attrs)
         outputs = result if isinstance(result, tuple) else (result,)
         if any(isinstance(v, RunTimeNumber) for v in inputs):
@@ -137,7 +137,7 @@ class Recorder:
                 if tensor.dtype.name == "float64" and not tensor._array.ndim:
                     tensor.__class__ = RunTimeNumber
 
-    def operand(self, value: Any, inputs: Any) -> Var | None:
+    def operand(self, op: Op, value: Any, inputs: Any) -> Var | None:
         if isinstance(value, RunTimeNumber):
             return self.number_operand(value, inputs)
         if isinstance(value, Tensor):
@@ -146,7 +146,7 @@ class Recorder:
             return None
         from ..ir.builder import number_type
 
-        return self.builder.constant(value, number_type(value, inputs))
+        return self.builder.constant(value, number_type(value, inputs, op))
 
     def number_operand(self, value: Any, inputs: Any) -> Var:
         """A run-time number beside tensors takes the dtype a Python number would."""
