@@ -13,6 +13,7 @@ import warnings
 from typing import Any
 
 from .bodies import Body
+from .dynamic import DynamicShapes, TensorKey
 from .guards import PLAIN
 from .inspection import Failure, Inspected
 from .ir.bind import state
@@ -42,6 +43,7 @@ class CompiledFunction(Inspected):
         self.options = options
         self.name = getattr(function, "__name__", type(function).__name__)
         self.traces: dict[Any, list[Trace]] = {}
+        self.dynamic = DynamicShapes(options.get("dynamic"))
         self.refusals: dict[Any, str] = {}
         self.warmups: dict[Any, int] = {}
         self.events: list[str] = []
@@ -77,7 +79,19 @@ class CompiledFunction(Inspected):
                         return result
         if key in self.refusals:
             return self.run_body(key, args, kwargs)
-        return self.record(key, structure, leaves)
+        result = self.instantiate(key, leaves)
+        return self.record(key, structure, leaves) if result is MISS else result
+
+    def instantiate(self, key: Any, leaves: list[Any]) -> Any:
+        """The result by a symbolic trace taken at the sizes of this call, or MISS."""
+        with self.lock:
+            for path in self.dynamic.instances(key, leaves):
+                trace = self.place_path(key, path)
+                if trace.applies(leaves) is None:
+                    result = self.replay(trace, leaves)
+                    if result is not MISS:
+                        return result
+        return MISS
 
     def replay(self, trace: Trace, leaves: list[Any]) -> Any:
         """Replays; when the path is unknown, random draws made on the way are taken back."""
@@ -124,7 +138,10 @@ class CompiledFunction(Inspected):
 
     def record_call(self, key: Any, structure: Any, leaves: list[Any]) -> Any:
         try:
-            recording = Recording(self.function, structure, leaves, self.name, self.specialised)
+            axes = self.dynamic.axes(key, leaves)
+            recording = Recording(
+                self.function, structure, leaves, self.name, self.specialised, axes
+            )
         except Refused as refused:
             # nothing was changed by the recorder, but the body may have begun to write: the
             # reasons that stop a recording in the middle are found before any write
@@ -158,7 +175,7 @@ class CompiledFunction(Inspected):
                 graph = recording.recorder.builder.graph()
                 self.failure = Failure(recording.problems[0], graph)
                 return False
-            trace = self.place_path(key, recording.path)
+            trace = self.place_path(key, self.dynamic.keep(key, recording))
             trace.prepare()
             return True
         except Exception as error:
@@ -233,6 +250,7 @@ class CompiledFunction(Inspected):
         for traces in self.traces.values():
             for trace in traces:
                 lines += trace.describe()
+        lines += self.dynamic.describe()
         for reason in dict.fromkeys(self.refusals.values()):
             how = "ran eagerly" if reason.startswith(FAULT) else "runs its Python body at each call"
             lines.append(f"  {self.name} {how}: {self.with_code(reason)}")
@@ -247,6 +265,7 @@ class CompiledFunction(Inspected):
         """Forgets all traces."""
         with self.lock:
             self.traces.clear()
+            self.dynamic.clear()
             self.hot = None
             self.refusals.clear()
             self.warmups.clear()
@@ -269,7 +288,8 @@ class CompiledFunction(Inspected):
 def leaf_key(leaf: Any) -> Any:
     """What of an argument selects a trace."""
     if isinstance(leaf, Tensor):
-        return (leaf.dtype, leaf._array.shape, leaf._requires_grad, leaf._array.flags.c_contiguous)
+        array = leaf._array
+        return TensorKey((leaf.dtype, array.shape, leaf._requires_grad, array.flags.c_contiguous))
     if type(leaf) is float:
         return float
     if isinstance(leaf, PLAIN):

@@ -6,8 +6,10 @@ import gc
 import inspect
 import operator
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
+from .dynamic import Symbols
 from .guards import Environment
 from .ir.bind import interpreting
 from .ir.dims import as_formulas, has_dims, plain_values
@@ -39,11 +41,19 @@ class Recording:
     """A call that runs eagerly with the recorder on."""
 
     def __init__(
-        self, function: Any, structure: Any, leaves: list[Any], name: str, specialised: set[int]
+        self,
+        function: Any,
+        structure: Any,
+        leaves: list[Any],
+        name: str,
+        specialised: set[int],
+        axes: Sequence[Any] = (),
     ):
         self.leaves = leaves
         self.environment = Environment(function, leaves)
-        self.recorder = recorder = Recorder(name)
+        self.names = leaf_names(function, structure, leaves)
+        self.symbols = Symbols(leaves, axes, self.names)
+        self.recorder = recorder = self.symbols.recorder(name, leaves) if axes else Recorder(name)
         self.sources: list[Any] = []
         self.parameter_names: dict[int, str] | None = None
         self.number_places: dict[int, int] = {}
@@ -52,7 +62,6 @@ class Recording:
         self.flags: list[bool] = []  # did the external require grad when it was met?
         recorder.on_lift = self.on_lift
         recorder.naming = self.naming
-        self.names = leaf_names(function, structure, leaves)
         self.argument_places = {
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
         }
@@ -61,11 +70,15 @@ class Recording:
         recorder.hyper_branch = self.hyper_branch
         args, kwargs = self.with_numbers(structure, leaves, specialised)
         before = default_generator.get_state()
-        with interpreting(recorder):
-            for leaf in leaves:
-                if isinstance(leaf, Tensor):
-                    recorder.var_of(leaf)
-            self.output = function(*args, **kwargs)
+        try:
+            with interpreting(recorder), recorder.watching():
+                for leaf in leaves:
+                    if isinstance(leaf, Tensor):
+                        recorder.var_of(leaf)
+                self.output = function(*args, **kwargs)
+        except BaseException:
+            recorder.close()
+            raise
         self.recorded_output, self.output = self.output, without_numbers(self.output)
         drew = (before != default_generator.get_state()).any()
         self.problems = list(recorder.problems)
@@ -163,12 +176,14 @@ class Recording:
 
     def finish(self) -> bool:
         """Is the call replayable? If not, `problems` say why."""
-        if self.problems:
-            return False
         try:
-            self.build()
+            if not self.problems:
+                with self.recorder.watching():
+                    self.build()
         except Refused as refused:
             self.problems.append(str(refused))
+        finally:
+            self.recorder.close()
         return not self.problems
 
     def build(self) -> None:

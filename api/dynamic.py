@@ -1,0 +1,247 @@
+"""Dynamic shapes: traces that serve calls of other sizes without running the body again.
+
+Note [Symbolic paths]
+    A path recorded with symbolic sizes is kept under the kind of call without its sizes. A call of
+    new sizes binds the names, checks the guards, and gets the path of plain sizes: an ordinary
+    path, which is compiled and replayed as any other. So a hit costs what it did, and a new size
+    costs the passes and the assembly of kernels that are already compiled.
+
+    Sizes of arguments that are equal when recorded have one name: calls where they differ are
+    recorded anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .ir.dims import Guard, at_sizes
+from .ir.instantiate import NoInstance, instantiate, with_formulas
+from .paths import Path
+from .tracer.recorded import Branch
+from .tracer.symbolic import SymbolicRecorder
+from .tracer.tensor import Tensor
+
+LETTERS = "nmkpqrstuvw"
+MAX_PATHS = 16  # symbolic paths for one kind of call
+MAX_SPECIALISED = 2  # recordings that fix a size before it is taken for a constant
+
+Axis = tuple[int, int]  # an argument's place and a dimension of it
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolicPath:
+    """A path with formulas for sizes, and for which sizes it is right."""
+
+    path: Path
+    shapes: Mapping[int, tuple[int | str, ...]]  # by argument: sizes, or names of sizes
+    guards: Sequence[Guard]
+    meanings: Mapping[str, str]  # "x.shape[0]" by name
+
+    def sizes_of(self, shapes: Mapping[int, tuple[int, ...]]) -> dict[str, int] | None:
+        """The sizes by name in a call with arguments of these shapes, or None if it is not ours."""
+        sizes: dict[str, int] = {}
+        for place, expected in self.shapes.items():
+            for size, known in zip(shapes[place], expected):
+                if (sizes.setdefault(known, size) if isinstance(known, str) else known) != size:
+                    return None
+        if min(sizes.values(), default=2) < 2 or not all(g.holds(sizes) for g in self.guards):
+            return None
+        return sizes
+
+    def at(self, sizes: Mapping[str, int]) -> Path:
+        """The path of plain sizes."""
+        path = self.path
+        graph, news = instantiate(path.graph, sizes)
+        return replace(
+            path,
+            graph=graph,
+            branches=[Branch(news[b.var], b.outcome, b.position, b.place) for b in path.branches],
+            needing={news[v] for v in path.needing if v in news},
+            makers=[maker.at(sizes) for maker in path.makers],
+            grad_effects=[(s, m if m is None else m.at(sizes)) for s, m in path.grad_effects],
+        )
+
+    def free_names(self) -> list[str]:
+        """Names that no guard ties to a number."""
+        fixed = {str(g.left) for g in self.guards if g.relation == "==" and is_number(g.right)}
+        return [name for name in self.meanings if name not in fixed]
+
+    def describe(self) -> list[str]:
+        """Lines for `explain()`."""
+        named = ", ".join(f"{name} = {meaning}" for name, meaning in self.meanings.items())
+        lines = [f"  symbolic trace of {len(self.path.graph.nodes)} ops: {named}"]
+        lines += [f"    for sizes with {guard}{at_place(guard)}" for guard in self.guards]
+        return lines
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def at_place(guard: Guard) -> str:
+    return "" if guard.place is None else f" ({guard.place})"
+
+
+def symbolic_path(recording: Any) -> SymbolicPath | None:
+    """What a recording with symbolic sizes is for other sizes, if it is for any."""
+    recorder = recording.recorder
+    if not isinstance(recorder, SymbolicRecorder):
+        return None
+    path = replace(recording.path, graph=with_formulas(recording.path.graph))
+    guards = list(recorder.sizes.guards.values())
+    return SymbolicPath(path, recording.symbols.shapes, guards, recording.symbols.meanings)
+
+
+class Symbols:
+    """Names for sizes of a call's arguments; equal sizes get one name."""
+
+    def __init__(self, leaves: Sequence[Any], axes: Sequence[Axis], names: Sequence[str]):
+        self.values: dict[str, int] = {}
+        self.meanings: dict[str, str] = {}
+        self.shapes: dict[int, tuple[int | str, ...]] = {}
+        by_size: dict[int, str] = {}
+        for place, shape in shapes_of(leaves).items():
+            sizes: list[int | str] = list(shape)
+            for axis, size in enumerate(shape):
+                if (place, axis) in axes:
+                    name = by_size.setdefault(size, letter(len(by_size)))
+                    sizes[axis] = name
+                    self.values[name] = size
+                    meaning = f"{names[place]}.shape[{axis}]"
+                    known = self.meanings.get(name)
+                    self.meanings[name] = f"{known} = {meaning}" if known else meaning
+            self.shapes[place] = tuple(sizes)
+
+    def recorder(self, name: str, leaves: Sequence[Any]) -> SymbolicRecorder:
+        """A recorder that knows the arguments' shapes by these names."""
+        recorder = SymbolicRecorder(name)
+        dims = {label: recorder.sizes.new(label, value) for label, value in self.values.items()}
+        for place, shape in self.shapes.items():
+            recorder.shapes[id(leaves[place])] = tuple(
+                dims[s] if isinstance(s, str) else s for s in shape
+            )
+        return recorder
+
+
+def letter(number: int) -> str:
+    if number < len(LETTERS):
+        return LETTERS[number]
+    return f"n{number}"
+
+
+def shapes_of(leaves: Sequence[Any]) -> dict[int, tuple[int, ...]]:
+    return {k: x._array.shape for k, x in enumerate(leaves) if isinstance(x, Tensor)}
+
+
+class DynamicShapes:
+    """What a compiled function knows about the sizes it is called with; see Note [Symbolic paths].
+
+    `mode` is compile's `dynamic`: None makes a dimension symbolic when its second size is seen,
+    True from the first call, False never.
+    """
+
+    def __init__(self, mode: bool | None):
+        self.mode = mode
+        self.clear()
+
+    def clear(self) -> None:
+        self.seen: dict[Any, list[dict[int, tuple[int, ...]]]] = {}  # shapes, by kind of call
+        self.paths: dict[Any, list[SymbolicPath]] = {}
+        self.placed: dict[Any, set[int]] = {}  # by key: symbolic paths that were looked at
+        self.fixed: dict[Any, dict[Axis, int]] = {}  # how often a size turned out a constant
+        self.notes: list[str] = []
+
+    # --- before a recording ---
+
+    def axes(self, key: Any, leaves: Sequence[Any]) -> list[Axis]:
+        """Which sizes the next recording should be symbolic in."""
+        if self.mode is False:
+            return []
+        kind, shapes = without_sizes(key), shapes_of(leaves)
+        seen = self.seen.setdefault(kind, [])
+        if shapes not in seen:
+            seen.append(shapes)
+            del seen[:-MAX_PATHS]
+        constant = self.fixed.get(kind, {})
+        return [
+            (place, axis)
+            for place, shape in shapes.items()
+            for axis, size in enumerate(shape)
+            if size > 1 and constant.get((place, axis), 0) < MAX_SPECIALISED
+            and (self.mode or any(other[place][axis] != size for other in seen))
+        ]  # fmt: skip
+
+    # --- after it ---
+
+    def keep(self, key: Any, recording: Any) -> Path:
+        """The path of a recording for its own sizes; its symbolic form serves later calls."""
+        symbolic = symbolic_path(recording)
+        if symbolic is None:
+            return recording.path
+        kind = without_sizes(key)
+        free = symbolic.free_names()
+        self.note_fixed(kind, symbolic, free)
+        if free:
+            paths = self.paths.setdefault(kind, [])
+            paths.append(symbolic)
+            del paths[:-MAX_PATHS]
+            self.placed.setdefault(key, set()).add(id(symbolic))
+        else:
+            self.note_static(recording, symbolic)
+        return symbolic.at(recording.symbols.values)
+
+    def note_fixed(self, kind: Any, symbolic: SymbolicPath, free: Sequence[str]) -> None:
+        counts = self.fixed.setdefault(kind, {})
+        for place, shape in symbolic.shapes.items():
+            for axis, name in enumerate(shape):
+                if isinstance(name, str) and name not in free:
+                    counts[place, axis] = counts.get((place, axis), 0) + 1
+
+    def note_static(self, recording: Any, symbolic: SymbolicPath) -> None:
+        reasons = recording.recorder.reasons or [
+            f"{symbolic.meanings.get(str(g.left), g.left)} is {g.right}{at_place(g)}"
+            for g in symbolic.guards if g.relation == "=="]  # fmt: skip
+        note = f"all sizes specialise: {'; '.join(reasons)}"
+        if note not in self.notes:
+            self.notes = [*self.notes[1 - MAX_PATHS :], note]
+
+    # --- a call of other sizes ---
+
+    def instances(self, key: Any, leaves: Sequence[Any]) -> Iterator[Path]:
+        """Paths of plain sizes for a call, from symbolic ones that were not looked at for it."""
+        for symbolic in list(self.paths.get(without_sizes(key), ())):
+            placed = self.placed.setdefault(key, set())
+            if id(symbolic) in placed or symbolic.path.environment.failure() is not None:
+                continue
+            placed.add(id(symbolic))
+            sizes = symbolic.sizes_of(shapes_of(leaves))
+            if sizes is not None:
+                try:
+                    yield symbolic.at(sizes)
+                except NoInstance as problem:
+                    self.notes.append(f"no instance for {sizes}: {problem}")
+
+    def describe(self) -> list[str]:
+        """Lines for `explain()`."""
+        lines = [line for paths in self.paths.values() for p in paths for line in p.describe()]
+        return lines + [f"  {note}" for note in self.notes]
+
+
+def without_sizes(key: Any) -> Any:
+    """A key of `CompiledFunction` with ranks instead of shapes."""
+    return tuple(part.without_sizes() if isinstance(part, TensorKey) else part for part in key)
+
+
+class TensorKey(tuple):
+    """What of a tensor argument selects a trace: dtype, shape, requires_grad, contiguity."""
+
+    __slots__ = ()
+
+    def without_sizes(self) -> Any:
+        dtype, shape, *flags = self
+        return (dtype, len(shape), *flags)
+
+
+__all__ = ["DynamicShapes", "SymbolicPath", "Symbols", "TensorKey", "at_sizes"]
