@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,19 @@ class Picture:
     """
 
     def __init__(self, items: list[Item], edges: list[tuple[Any, Any, str]], title: str):
-        self.items, self.edges, self.title = items, edges, title
+        self.items, self.edges = beside_readers(items, edges)
+        self.title = title
+
+    def layout(self) -> Layout:
+        """Where boxes and edges are."""
+        boxes = [Box(i.key, 14 + LETTER * max(map(len, i.lines)), 8 + LINE * len(i.lines))
+                 for i in self.items]  # fmt: skip
+        return arrange(boxes, [(start, end) for start, end, _ in self.edges])
 
     @property
     def svg(self) -> str:
         """The picture as a self-contained SVG text."""
-        boxes = [Box(i.key, 14 + LETTER * max(map(len, i.lines)), 8 + LINE * len(i.lines))
-                 for i in self.items]  # fmt: skip
-        layout = arrange(boxes, [(start, end) for start, end, _ in self.edges])
+        layout = self.layout()
         size = f'width="{layout.width:.0f}" height="{layout.height:.0f}"'
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="wengert" {size} '
@@ -91,6 +96,27 @@ class Picture:
 
     def __repr__(self) -> str:
         return f"<picture of {self.title}: {len(self.items)} boxes, {len(self.edges)} edges>"
+
+
+def beside_readers(items: list[Item], edges: list[tuple[Any, Any, str]]) -> tuple[
+        list[Item], list[tuple[Any, Any, str]]]:  # fmt: skip
+    """Draws what is made from nothing, a weight or a constant, beside each of its readers.
+
+    Else edges from the top would run through the whole picture, one for every layer.
+    """
+    made = {end for _, end, _ in edges}
+    copies: dict[Any, list[Any]] = {item.key: [] for item in items if item.key not in made}
+    moved = []
+    for start, end, label in edges:
+        if start in copies:
+            copy = (start, len(copies[start]))
+            copies[start].append(copy)
+            start = copy
+        moved.append((start, end, label))
+    drawn: list[Item] = []
+    for item in items:
+        drawn += [replace(item, key=copy) for copy in copies.get(item.key, ())] or [item]
+    return drawn, moved
 
 
 def quoted(text: str) -> str:

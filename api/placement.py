@@ -69,8 +69,9 @@ def assign_rows(boxes: Sequence[Box], edges: Sequence[tuple[Hashable, Hashable]]
     for box in boxes:
         row[box.key] = max((row[k] + 1 for k in into.get(box.key, ())), default=0)
     for box in reversed(boxes):
-        # moving it down makes no more edges longer than shorter
-        if 0 < len(out.get(box.key, ())) >= len(into.get(box.key, ())):
+        # moving it down makes no more edges longer than shorter: boxes without inputs come along
+        held = sum(1 for k in into.get(box.key, ()) if k in into)
+        if 0 < len(out.get(box.key, ())) >= held:
             row[box.key] = min(row[k] for k in out[box.key]) - 1
     lowest = min(row.values(), default=0)
     for box in boxes:
@@ -181,5 +182,8 @@ def fit(row: list[Box], wanted: list[float]) -> None:
 
 def path_of(chain: list[Box]) -> list[tuple[float, float]]:
     first, last = chain[0], chain[-1]
-    middle = [(box.x, y) for box in chain[1:-1] for y in (box.y, box.y + box.height)]
-    return [(first.x, first.y + first.height), *middle, (last.x, last.y)]
+    points = [(first.x, first.y + first.height)]
+    points += [(box.x, y) for box in chain[1:-1] for y in (box.y, box.y + box.height)]
+    points.append((last.x, last.y))
+    inner = [b for a, b, c in zip(points, points[1:], points[2:]) if not a[0] == b[0] == c[0]]
+    return [points[0], *inner, points[-1]]

@@ -74,3 +74,29 @@ def test_crossings_are_counted_and_undone():
     layout = arrange(boxes, [("a", "d"), ("b", "c")])
     ax, bx, cx, dx = (layout.boxes[k].x for k in "abcd")
     assert (ax < bx) == (dx < cx)
+
+
+def test_a_weight_stands_beside_each_reader():
+    """Else its edges would run through the whole picture, one for every layer."""
+    w = torch.ones(2, 2)
+
+    def layers(x):
+        for _ in range(20):
+            x = (x @ w).tanh()
+        return x
+
+    function = torch.compile(layers)
+    function(torch.ones(2, 2))
+    picture = draw(function.graph("trace"))
+    layout = picture.layout()
+    weights = [item for item in picture.items if "captured" in item.lines[1]]
+    assert len(weights) == 20
+    assert all(layout.boxes[e].row - layout.boxes[s].row == 1 for s, e, _ in picture.edges)
+
+
+def test_a_chain_of_scalars_stands_above_its_reader():
+    boxes = [Box(k, 10, 10) for k in ("x", "one", "two", "far", "deep", "sum")]
+    edges = [("x", "far"), ("far", "deep"), ("one", "two"), ("deep", "sum"), ("two", "sum")]
+    layout = arrange(boxes, edges)
+    assert layout.boxes["two"].row == layout.boxes["sum"].row - 1
+    assert layout.boxes["one"].row == layout.boxes["two"].row - 1
