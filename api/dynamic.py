@@ -38,6 +38,7 @@ class SymbolicPath:
     shapes: Mapping[int, tuple[int | str, ...]]  # by argument: sizes, or names of sizes
     guards: Sequence[Guard]
     meanings: Mapping[str, str]  # "x.shape[0]" by name
+    free: Sequence[str]  # names that guards do not tie to a number
 
     def sizes_of(self, shapes: Mapping[int, tuple[int, ...]]) -> dict[str, int] | None:
         """The sizes by name in a call with arguments of these shapes, or None if it is not ours."""
@@ -63,21 +64,12 @@ class SymbolicPath:
             grad_effects=[(s, m if m is None else m.at(sizes)) for s, m in path.grad_effects],
         )
 
-    def free_names(self) -> list[str]:
-        """Names that no guard ties to a number."""
-        fixed = {str(g.left) for g in self.guards if g.relation == "==" and is_number(g.right)}
-        return [name for name in self.meanings if name not in fixed]
-
     def describe(self) -> list[str]:
         """Lines for `explain()`."""
         named = ", ".join(f"{name} = {meaning}" for name, meaning in self.meanings.items())
         lines = [f"  symbolic trace of {len(self.path.graph.nodes)} ops: {named}"]
         lines += [f"    for sizes with {guard}{at_place(guard)}" for guard in self.guards]
         return lines
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float)
 
 
 def at_place(guard: Guard) -> str:
@@ -90,8 +82,10 @@ def symbolic_path(recording: Any) -> SymbolicPath | None:
     if not isinstance(recorder, SymbolicRecorder):
         return None
     path = replace(recording.path, graph=with_formulas(recording.path.graph))
-    guards = list(recorder.sizes.guards.values())
-    return SymbolicPath(path, recording.symbols.shapes, guards, recording.symbols.meanings)
+    symbols, sizes = recording.symbols, recorder.sizes
+    free = [label for label in symbols.values if not sizes.is_fixed(label)]
+    guards = list(sizes.guards.values())
+    return SymbolicPath(path, symbols.shapes, guards, symbols.meanings, free)
 
 
 class Symbols:
@@ -181,9 +175,8 @@ class DynamicShapes:
         if symbolic is None:
             return recording.path
         kind = without_sizes(key)
-        free = symbolic.free_names()
-        self.note_fixed(kind, symbolic, free)
-        if free:
+        self.note_fixed(kind, symbolic)
+        if symbolic.free:
             paths = self.paths.setdefault(kind, [])
             paths.append(symbolic)
             del paths[:-MAX_PATHS]
@@ -192,11 +185,11 @@ class DynamicShapes:
             self.note_static(recording, symbolic)
         return symbolic.at(recording.symbols.values)
 
-    def note_fixed(self, kind: Any, symbolic: SymbolicPath, free: Sequence[str]) -> None:
+    def note_fixed(self, kind: Any, symbolic: SymbolicPath) -> None:
         counts = self.fixed.setdefault(kind, {})
         for place, shape in symbolic.shapes.items():
             for axis, name in enumerate(shape):
-                if isinstance(name, str) and name not in free:
+                if isinstance(name, str) and name not in symbolic.free:
                     counts[place, axis] = counts.get((place, axis), 0) + 1
 
     def note_static(self, recording: Any, symbolic: SymbolicPath) -> None:

@@ -84,6 +84,10 @@ class Sizes:
         formula = as_polynomial(value.formula).replaced(self.known)
         return formula.constant if formula.is_constant else value
 
+    def is_fixed(self, label: str) -> bool:
+        """Is a size known to be one number?"""
+        return label in self.known and self.known[label].is_constant
+
     def fix_all(self) -> None:
         """From now on all sizes are plain numbers."""
         for label in self.values:
@@ -136,10 +140,12 @@ class Sizes:
             if len(monomial) == 1 and isinstance(monomial[0], str):
                 low, high = self.bounds[monomial[0]]
                 edge = -difference.constant / coefficient
-                self.bounds[monomial[0]] = (
+                low, high = self.bounds[monomial[0]] = (
                     (max(low, math.ceil(edge)), high) if coefficient > 0
                     else (low, min(high, math.floor(edge)))
                 )  # fmt: skip
+                if low == high:
+                    self.solve(name(monomial[0]) - polynomial(int(low)), {monomial: 1})
 
     def solve(self, difference: Polynomial, terms: dict[Any, int]) -> None:
         """An equation that expresses one name by others is put to use from now on."""

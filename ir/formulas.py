@@ -254,15 +254,12 @@ def range_of(formula: Polynomial, bounds: Mapping[str, Range]) -> Range:
     """Between which numbers it lies, as far as that is easily seen."""
     low = high = 0.0
     for monomial, coefficient in formula.terms.items():
-        least, most = 1.0, 1.0
+        ends = (float(coefficient), float(coefficient))
         for atom in monomial:
-            a, b = atom_range(atom, bounds)
-            if a < 0:
-                return ANY
-            least, most = least * a, product(most, b)
-        ends = sorted((product(coefficient, least), product(coefficient, most)))
+            corners = [product(x, y) for x in ends for y in atom_range(atom, bounds)]
+            ends = (min(corners), max(corners))
         low, high = low + ends[0], high + ends[1]
-    return (-math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high)
+    return low, high
 
 
 def product(a: float, b: float) -> float:
@@ -277,6 +274,11 @@ def atom_range(atom: Atom, bounds: Mapping[str, Range]) -> Range:
         return ANY
     if atom.sign == "%":
         return (0.0, d - 1)
-    if atom.sign == "//" and a >= 0:
-        return (0.0 if d == math.inf else a // d, math.inf if b == math.inf else b // c)
-    return ANY
+    return floor(a, d if a >= 0 else c), floor(b, c if b >= 0 else d)
+
+
+def floor(a: float, b: float) -> float:
+    """`a // b` for positive b, of which each may be infinite."""
+    if math.isinf(a):
+        return a
+    return a // b if math.isfinite(b) else (0.0 if a >= 0 else -1.0)

@@ -285,7 +285,7 @@ def from_bfloat16(patterns: np.ndarray) -> np.ndarray:
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """The common shape; RuntimeError in torch's words where there is none."""
-    if len(shapes) == 2 and shapes[0] == shapes[1]:
+    if len(shapes) == 2 and len(shapes[0]) == len(shapes[1]) and shapes[0] == shapes[1]:
         return shapes[0]
     ndim = max(map(len, shapes), default=0)
     result = [1] * ndim

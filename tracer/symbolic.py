@@ -12,6 +12,7 @@ Note [Layout of symbolic sizes]
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -46,7 +47,8 @@ class SymbolicRecorder(Recorder):
         self.sizes = Sizes(current_place)
         self.shapes: dict[int, tuple[Any, ...]] = {}  # of arguments, by id
         self.reasons: list[str] = []  # why all sizes were made plain
-        self.patched: list[OpNode] = []  # history that holds Dims
+        # weak references to what holds Dims: nodes of the eager graph, views
+        self.patched: list[Any] = []
         self.views: list[Any] = []
 
     # --- running ---
@@ -90,7 +92,7 @@ class SymbolicRecorder(Recorder):
         if tensor._view is not None and op.is_view and has_dims(attrs):
             chain = tensor._view.chain
             tensor._view.chain = (*chain[:-1], (op, attrs, chain[-1][2]))
-            self.views.append(tensor._view)
+            self.views.append(weakref.ref(tensor))
 
     def watching(self) -> Any:
         return symbolic_shapes(self)
@@ -98,13 +100,16 @@ class SymbolicRecorder(Recorder):
     def close(self) -> None:
         """Sizes are plain from now on, also in the history this call leaves."""
         self.sizes.live = False
-        for node in self.patched:
-            node.attrs, node.types = plain_values(node.attrs), plain_values(node.types)
-            if isinstance(node.saved, tuple):
-                node.saved = plain_values(node.saved)
-        for view in self.views:
-            view.chain = plain_values(view.chain)
-        self.patched, self.views = [], []
+        for reference in self.patched:
+            node = reference()
+            if node is not None:
+                node.attrs, node.types = plain_values(node.attrs), plain_values(node.types)
+                if isinstance(node.saved, tuple):
+                    node.saved = plain_values(node.saved)
+        for reference in self.views:
+            tensor = reference()
+            if tensor is not None and tensor._view is not None:
+                tensor._view.chain = plain_values(tensor._view.chain)
 
     def remember(self, op: Op, inputs: Any, operands: Any, outputs: Any, vars_: Any,
                  attrs: Any) -> None:  # fmt: skip
@@ -116,7 +121,7 @@ class SymbolicRecorder(Recorder):
             given = [None if v is None else v.type for v in operands]
             node.uniform, node.types = None, (given, [v.type for v in vars_])
             node.attrs = attrs
-            self.patched.append(node)
+            self.patched.append(weakref.ref(node))
             if any(map(is_dim, inputs)):
                 node.saved = tuple(
                     inputs[key] if key >= 0 and is_dim(inputs[key]) else saved

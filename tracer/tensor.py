@@ -127,6 +127,7 @@ class Tensor(Value, metaclass=_TensorMeta):
         fresh._storage = Storage(self.storage_.root)
         if self._mark == "inference":
             fresh._mark = "inference"
+        note_detach(self, fresh)
         return fresh
 
     @data.setter

@@ -156,7 +156,9 @@ def arange_values(start: Any, end: Any, step: Any, dtype: DType | None) -> tuple
     if (step > 0) != (end >= start) and end != start:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if dtype is int64:  # the only one whose length torch counts in whole steps
-        start, end, step = int(start), int(end), int(step)
+        start, end, step = (v if isinstance(v, int) else int(v) for v in (start, end, step))
         if step == 0:
             raise ValueError("step must be nonzero")
+    if all(isinstance(v, int) for v in (start, end, step)):
+        return max(0, -((start - end) // step)), dtype
     return max(0, int(np.ceil((end - start) / step))), dtype
