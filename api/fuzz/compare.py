@@ -18,7 +18,7 @@ LARGEST = {"float16": 6e4}
 RUNS = 4
 # A route may differ by several times what was seen in a few runs, and by some roundings at least.
 SPREADS, ROUNDINGS = 12.0, 64.0
-SMALL_RESULT = 1e-3
+SMALL_RESULT, SMALL_GRADIENT = 1e-3, 4.0  # gradients also cancel inside an op, where noise is not
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,12 @@ def bounds_of(exact: Outcome, noisy: list[Outcome], epsilon: float) -> dict[str,
         # a path or a shape that noise changes cannot be checked
         if len(others) < len(noisy) or any(o.shape != value.array.shape for o in others):
             continue
-        found[name] = bound(value.array, others, epsilon)
+        least = SMALL_GRADIENT if name.startswith("gradient") else SMALL_RESULT
+        found[name] = bound(value.array, others, epsilon, least)
     return found
 
 
-def bound(value: np.ndarray, others: list[np.ndarray], epsilon: float) -> Bound:
+def bound(value: np.ndarray, others: list[np.ndarray], epsilon: float, least: float) -> Bound:
     with np.errstate(all="ignore"):
         wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
         spread = np.zeros(value.shape)
@@ -129,7 +130,7 @@ def bound(value: np.ndarray, others: list[np.ndarray], epsilon: float) -> Bound:
             same = (other == value) | (np.isnan(other) & np.isnan(wide))
             spread = np.maximum(spread, np.where(same, 0.0, distance))
         spread = np.where(np.isnan(spread), np.inf, spread)
-        scale = np.max(np.abs(wide[np.isfinite(wide)]), initial=SMALL_RESULT)
+        scale = np.max(np.abs(wide[np.isfinite(wide)]), initial=least)
     floor = ROUNDINGS * epsilon * scale if value.dtype.kind in "fc" else 0.0
     return Bound(wide, SPREADS * spread + floor)
 

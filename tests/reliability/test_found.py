@@ -49,6 +49,90 @@ def test_no_gradient_where_none_arrives(monkeypatch):
     check(program, lambda: [leaf(3), leaf(2)], monkeypatch)
 
 
+PROGRAMS = {
+    "a bool is true unless zero": (
+        lambda x: x.logical_or(x).masked_fill(x > 9, 0.5).logical_and(torch.full((3,), True)),
+        lambda: [torch.arange(3)]),
+    "a bool filled with a half": (
+        lambda x: torch.nn.functional.pad(x > 1, (0, 2), value=0.5), lambda: [torch.arange(3)]),
+    "logsumexp of nothing": (lambda x: x.logsumexp(0), lambda: [torch.empty(0)]),
+    "numbers that do not fit the dtype": (
+        lambda x: [x / -1, x < -1, x + -1],
+        lambda: [torch.tensor([1, 7], dtype=torch.uint8)]),
+    "a reduction of a constant": (
+        lambda x: x.unsqueeze(-1).expand(8, 3).angle(), lambda: [leaf(8)]),
+    "an uninteresting argument": (lambda x, y: [x[..., ::2].detach(), y.exp()],
+                                  lambda: [leaf(3), leaf(2)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name, monkeypatch):
+    check(*PROGRAMS[name], monkeypatch)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_results_on_one_memory_keep_their_own_history(order, monkeypatch):
+    def program(x):
+        y = x * 2
+        results = [y, y.data, y.detach()]
+        return [results[k] for k in order]
+
+    check(program, lambda: [leaf(3)], monkeypatch)
+    compiled = torch.compile(program)
+    for _ in range(3):
+        results = compiled(leaf(3))
+    assert [r.requires_grad for r in results] == [k == 0 for k in order]
+
+
+@pytest.mark.parametrize("name", ["eq", "gt", "le", "logical_not"])
+def test_history_of_comparisons_in_place(name, monkeypatch):
+    def program(x):
+        y = x * 2
+        getattr(y, name + "_")(*([] if name == "logical_not" else [x]))
+        return y
+
+    check(program, lambda: [leaf(3)], monkeypatch)
+    x = leaf(3)
+    program(x).sum().backward()
+    # torch sees a comparison in place, of slope zero, and does not see logic in place
+    assert x.grad.tolist() == [2.0 if name == "logical_not" else 0.0] * 3
+
+
+def test_a_write_through_an_expanded_view_runs_eagerly():
+    def program(x):
+        x.unsqueeze(-1).expand(2, 3)[..., 0].add_(1)
+        return x * 2
+
+    compiled, x = torch.compile(program), torch.zeros(2)
+    assert [compiled(x).tolist() for _ in range(3)] == [[2.0, 2.0], [4.0, 4.0], [6.0, 6.0]]
+    assert "writing through this view" in compiled.explain()
+
+
+OVERLAPS = [
+    lambda x: x[1:].add_(x[:-1]), lambda x: x.view(-1)[1:].copy_(x.view(-1)[:-1]),
+    lambda x: x.mT.copy_(x), lambda x: x.add_(x[0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("write", OVERLAPS)
+def test_writes_may_not_overlap_what_they_read(write):
+    x = torch.arange(9.0).view(3, 3)
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to"):
+        write(x)
+    assert x.flatten().tolist() == list(range(9))
+
+
+def test_copying_back_is_a_write(monkeypatch):
+    def program(x):
+        x.t()[0].add_(1)
+        x.copy_(x.clone().mT)
+        x[:, ::2].copy_(x[:, ::2])
+        return x
+
+    check(program, lambda: [torch.arange(9.0).view(3, 3)], monkeypatch)
+
+
 def test_inplace_refuses_what_the_function_refuses():
     with pytest.raises(TypeError, match="must be Tensor, not float"):
         torch.ones(2).atan2_(0.5)
