@@ -1,0 +1,113 @@
+"""The fuzzer: a short search at every run, an hour of it behind a marker, and its own parts."""
+
+import os
+import subprocess
+import sys
+import zlib
+
+import pytest
+from wengert.fuzz import draw_program, examine
+from wengert.fuzz.campaign import campaign
+from wengert.fuzz.compare import Difference, difference, measured, value_difference
+from wengert.fuzz.minimise import minimise, script
+from wengert.fuzz.program import Input, Program, Statement
+from wengert.fuzz.routes import run
+from wengert.ir.op import TABLE
+
+SHORT = range(40)
+
+
+@pytest.mark.parametrize("seed", SHORT)
+def test_a_short_search(seed):
+    finding = examine(seed)
+    assert finding is None, str(finding)
+
+
+@pytest.mark.nightly
+def test_an_hour_long_search(capsys):
+    """`python -m pytest -m nightly`; WENGERT_FUZZ_SECONDS and WENGERT_FUZZ_SEED choose others."""
+    seconds = float(os.environ.get("WENGERT_FUZZ_SECONDS", "3600"))
+    first = int(os.environ.get("WENGERT_FUZZ_SEED", str(zlib.crc32(os.urandom(8)))))
+    found = []
+    ran, failed = campaign(first, seconds, found.append)
+    assert ran > 0
+    assert failed == 0, f"{failed} of {ran} programs from seed {first}:\n" + "\n".join(found)
+
+
+def test_a_seed_is_one_program():
+    code = "from wengert.fuzz import draw_program; print(draw_program(11).source())"
+    others = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    }
+    assert others == {draw_program(11).source() + "\n"}
+
+
+def test_programs_reach_the_catalogue():
+    text = "\n".join(draw_program(seed).source() for seed in range(150))
+    used = {name for name in TABLE if f"torch.{name}(" in text or f".{name}(" in text}
+    assert len(used) > 60
+    for word in ("if ", "for ", "while ", "no_grad", "[", "_(", " @ "):
+        assert word in text
+
+
+def test_programs_have_odd_shapes_and_dtypes():
+    inputs = [made for seed in range(150) for made in draw_program(seed).inputs]
+    assert {0, 1, 2, 17} <= {n for made in inputs for n in made.shape}
+    assert {"float32", "float64", "float16", "int64", "bool", "number"} <= {i.dtype for i in inputs}
+    assert any(i.captured for i in inputs) and any(i.layout != "t" for i in inputs)
+
+
+# --- a fault put in on purpose -------------------------------------------------------------------
+
+
+PROGRAM = Program(
+    inputs=(Input("x0", "float32", (3, 4), requires_grad=True), Input("x1", "float32", (4,))),
+    statements=(
+        Statement("{0} * {1}", ("x0", "x1"), "v0"),
+        Statement("{0}.sinh()", ("v0",), "v1"),
+        Statement("if {0}.shape[0] > 2:\n    {target} = {1}.tanh()\nelse:\n    {target} = {0}",
+                  ("v1", "v1"), "v2"),
+        Statement("{0}.mul_(0.5)", ("v2",)),
+    ),
+    outputs=("v2", "v1"),
+    seed=3,
+)  # fmt: skip
+
+
+def wrong_sinh(program):
+    """Stands for a comparison of routes that finds `sinh` wrong whatever surrounds it."""
+    text = program.source()
+    found = difference(program)
+    assert found is None, str(found)
+    return Difference("compiled", "value", "v1", 0, "-") if ".sinh()" in text else None
+
+
+def test_what_fails_is_made_small():
+    fault = wrong_sinh(PROGRAM)
+    small = minimise(PROGRAM, fault, wrong_sinh)
+    assert len(small.statements) == 1 and len(small.inputs) == 1
+    assert small.calls == 1 and len(small.outputs) == 1
+    text = script(small, fault)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("program ([tensor") and "sinh()" in text
+
+
+def test_rounding_is_not_a_fault_but_wrong_values_are():
+    assert difference(PROGRAM) is None
+    outcome = run(PROGRAM, "compiled")[0]
+    bounds, in_range = measured(PROGRAM)
+    assert in_range
+    eager = run(PROGRAM, "eager")[0]
+    outcome.values["v1"].array[0, 0] *= 1.001
+    found = value_difference(eager, outcome, bounds[0], "compiled", 0, in_range)
+    assert found is not None and found.name == "v1" and "element [0, 0]" in found.detail
+
+
+def test_the_command_prints_what_it_finds():
+    command = [sys.executable, "-m", "wengert", "fuzz", "--seconds", "0.1", "--first", "0"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.endswith("programs, 0 failed\n")
