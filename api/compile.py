@@ -175,7 +175,7 @@ class CompiledFunction(Inspected):
                 graph = recording.recorder.builder.graph()
                 self.failure = Failure(recording.problems[0], graph)
                 return False
-            trace = self.place_path(key, self.dynamic.keep(key, recording))
+            trace = self.place_path(key, self.dynamic.keep(key, recording, self.traces))
             trace.prepare()
             return True
         except Exception as error:

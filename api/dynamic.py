@@ -28,6 +28,7 @@ MAX_PATHS = 16  # symbolic paths for one kind of call
 MAX_SPECIALISED = 2  # recordings that fix a size before it is taken for a constant
 
 Axis = tuple[int, int]  # an argument's place and a dimension of it
+Shapes = dict[int, tuple[int, ...]]  # by argument's place
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class SymbolicPath:
     meanings: Mapping[str, str]  # "x.shape[0]" by name
     free: Sequence[str]  # names that guards do not tie to a number
 
-    def sizes_of(self, shapes: Mapping[int, tuple[int, ...]]) -> dict[str, int] | None:
+    def sizes_of(self, shapes: Shapes) -> dict[str, int] | None:
         """The sizes by name in a call with arguments of these shapes, or None if it is not ours."""
         sizes: dict[str, int] = {}
         for place, expected in self.shapes.items():
@@ -125,7 +126,7 @@ def letter(number: int) -> str:
     return f"n{number}"
 
 
-def shapes_of(leaves: Sequence[Any]) -> dict[int, tuple[int, ...]]:
+def shapes_of(leaves: Sequence[Any]) -> Shapes:
     return {k: x._array.shape for k, x in enumerate(leaves) if isinstance(x, Tensor)}
 
 
@@ -141,7 +142,7 @@ class DynamicShapes:
         self.clear()
 
     def clear(self) -> None:
-        self.seen: dict[Any, list[dict[int, tuple[int, ...]]]] = {}  # shapes, by kind of call
+        self.seen: dict[Any, dict[Any, Shapes]] = {}  # by kind of call, by key
         self.paths: dict[Any, list[SymbolicPath]] = {}
         self.placed: dict[Any, set[int]] = {}  # by key: symbolic paths that were looked at
         self.fixed: dict[Any, dict[Axis, int]] = {}  # how often a size turned out a constant
@@ -154,36 +155,51 @@ class DynamicShapes:
         if self.mode is False:
             return []
         kind, shapes = without_sizes(key), shapes_of(leaves)
-        seen = self.seen.setdefault(kind, [])
-        if shapes not in seen:
-            seen.append(shapes)
-            del seen[:-MAX_PATHS]
+        seen = self.seen.setdefault(kind, {})
+        seen[key] = shapes
+        if len(seen) > MAX_PATHS:
+            del seen[next(iter(seen))]
         constant = self.fixed.get(kind, {})
         return [
             (place, axis)
             for place, shape in shapes.items()
             for axis, size in enumerate(shape)
             if size > 1 and constant.get((place, axis), 0) < MAX_SPECIALISED
-            and (self.mode or any(other[place][axis] != size for other in seen))
+            and (self.mode or any(s[place][axis] != size for s in seen.values()))
         ]  # fmt: skip
 
     # --- after it ---
 
-    def keep(self, key: Any, recording: Any) -> Path:
+    def keep(self, key: Any, recording: Any, traces: Mapping[Any, Any]) -> Path:
         """The path of a recording for its own sizes; its symbolic form serves later calls."""
         symbolic = symbolic_path(recording)
         if symbolic is None:
             return recording.path
         kind = without_sizes(key)
         self.note_fixed(kind, symbolic)
-        if symbolic.free:
+        if not symbolic.free:
+            self.note_static(recording, symbolic)
+        elif self.agrees(kind, symbolic, traces):
             paths = self.paths.setdefault(kind, [])
             paths.append(symbolic)
             del paths[:-MAX_PATHS]
             self.placed.setdefault(key, set()).add(id(symbolic))
-        else:
-            self.note_static(recording, symbolic)
         return symbolic.at(recording.symbols.values)
+
+    def agrees(self, kind: Any, symbolic: SymbolicPath, traces: Mapping[Any, Any]) -> bool:
+        """Does a symbolic path give, for sizes recorded before, what was recorded?
+
+        It does by construction, see Note [Dims]; this is the proof by example that nothing in the
+        body came by a size in a way that is not watched.
+        """
+        for key, shapes in self.seen[kind].items():
+            sizes = symbolic.sizes_of(shapes)
+            for trace in traces.get(key, ()) if sizes is not None else ():
+                if comparable(trace, symbolic.path) and symbolic.at(sizes).graph != trace.graphs[0]:
+                    self.notes.append(f"sizes stay plain: the trace for {sizes} differs from its "
+                                      "symbolic form")  # fmt: skip
+                    return False
+        return True
 
     def note_fixed(self, kind: Any, symbolic: SymbolicPath) -> None:
         counts = self.fixed.setdefault(kind, {})
@@ -193,12 +209,13 @@ class DynamicShapes:
                     counts[place, axis] = counts.get((place, axis), 0) + 1
 
     def note_static(self, recording: Any, symbolic: SymbolicPath) -> None:
-        reasons = recording.recorder.reasons or [
-            f"{symbolic.meanings.get(str(g.left), g.left)} is {g.right}{at_place(g)}"
-            for g in symbolic.guards if g.relation == "=="]  # fmt: skip
-        note = f"all sizes specialise: {'; '.join(reasons)}"
-        if note not in self.notes:
-            self.notes = [*self.notes[1 - MAX_PATHS :], note]
+        named = ", ".join(f"{name} = {meaning}" for name, meaning in symbolic.meanings.items())
+        reasons = recording.recorder.reasons or [f"{g}{at_place(g)}" for g in symbolic.guards]
+        self.note(f"all sizes specialise ({named}): {', '.join(reasons)}")
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes = [*self.notes[1 - MAX_PATHS :], text]
 
     # --- a call of other sizes ---
 
@@ -214,12 +231,18 @@ class DynamicShapes:
                 try:
                     yield symbolic.at(sizes)
                 except NoInstance as problem:
-                    self.notes.append(f"no instance for {sizes}: {problem}")
+                    self.note(f"no instance for {sizes}: {problem}")
 
     def describe(self) -> list[str]:
         """Lines for `explain()`."""
         lines = [line for paths in self.paths.values() for p in paths for line in p.describe()]
         return lines + [f"  {note}" for note in self.notes]
+
+
+def comparable(trace: Any, path: Path) -> bool:
+    """Was a trace recorded under the guards of a path, without branches?"""
+    return (not path.branches and trace.root.end is not None and trace.grad_keys == path.grad_keys
+            and trace.environment.failure() is None)  # fmt: skip
 
 
 def without_sizes(key: Any) -> Any:
