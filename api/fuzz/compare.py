@@ -15,9 +15,9 @@ from .routes import ROUTES, Observer, Outcome, reference, run
 
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "complex64": 2.0**-23}
 LARGEST = {"float16": 6e4}
-RUNS = 4
+RUNS = 8
 # A route may differ by several times what was seen in a few runs, and by some roundings at least.
-SPREADS, ROUNDINGS = 12.0, 64.0
+SPREADS, ROUNDINGS = 8.0, 64.0
 SMALL_RESULT, SMALL_GRADIENT = 1e-3, 4.0  # gradients also cancel inside an op, where noise is not
 
 
@@ -100,12 +100,12 @@ def measured(program: Program) -> tuple[list[dict[str, Bound]], bool]:
     wide = not program.keeps_dtypes
     exact = reference(program, survey, wide)
     fresh = frozenset(survey.targets - survey.shared)
-    noisy = [reference(program, Observer(epsilon, seed, fresh), wide) for seed in range(RUNS)]
+    noisy = [reference(program, Observer(2 * epsilon, seed, fresh), wide) for seed in range(RUNS)]
     limit = min((LARGEST[d] for d in dtypes if d in LARGEST), default=1e37)
     bounds = []
     for call, outcome in enumerate(exact):
         others = [run_[call] for run_ in noisy]
-        bounds.append({} if outcome.error else bounds_of(outcome, others, epsilon))
+        bounds.append(bounds_of(outcome, others, epsilon))
     return bounds, survey.largest < limit
 
 
@@ -138,17 +138,20 @@ def bound(value: np.ndarray, others: list[np.ndarray], epsilon: float, least: fl
 def value_difference(eager: Outcome, seen: Outcome, bounds: dict[str, Bound], route: str, call: int,
                      in_range: bool) -> Difference | None:  # fmt: skip
     """Disagreement of elements: with eager, and of eager itself with float64."""
+    if route == "eager" and not in_range:
+        return None
+    failed = seen.error or eager.error
     for name, found in seen.values.items():
         limits = bounds.get(name)
-        if limits is None or limits.value.shape != found.array.shape or seen.error:
+        if limits is None or limits.value.shape != found.array.shape or name not in eager.values:
             continue
-        against = limits.value if route == "eager" else eager.values[name].array
-        wrong = apart(found.array, against, limits.margin, strict=route != "eager")
-        if route == "eager" and not in_range:
-            continue
+        if failed and name.startswith("gradient"):
+            continue  # a call that fails may have come to some gradients only
+        expected = limits.value if route == "eager" else eager.values[name].array
+        wrong = apart(found.array, expected, limits.margin, strict=route != "eager")
         if wrong.any():
             k = tuple(int(i[0]) for i in np.nonzero(wrong)) if wrong.ndim else ()
-            detail = (f"element {list(k)} is {found.array[k]!r}, expected {against[k]!r} within "
+            detail = (f"element {list(k)} is {found.array[k]!r}, expected {expected[k]!r} within "
                       f"{limits.margin[k]:.3g}; {wrong.sum()} of {wrong.size} are wrong")  # fmt: skip
             return Difference(route, "value", name, call, detail)
     return None
