@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ from .ir.builder import Builder
 from .ir.exact import is_exact
 from .ir.graph import Graph
 from .ir.op import TABLE, Decompose, Op, Reduce, Scalar, Template, View
-from .ir.passes import optimise
+from .ir.passes import dead_code, optimise
 from .ir.pull import Frame, puller
 from .ir.types import FROM_NUMPY, TensorType
 from .runtime import freed_memory
@@ -49,6 +51,7 @@ class Call(NamedTuple):
     op: Op
     settings: Settings
     least = 1  # ops that make a kernel worth its while
+    together = True  # are all results made by one program?
 
     def build(self, operands: list[Any]) -> Sequence[Any]:
         results = self.op(*operands, **{name: value for name, _, value in self.settings})
@@ -65,6 +68,7 @@ class Derivative(NamedTuple):
     inputs: tuple[TensorType | None, ...]
     outputs: tuple[TensorType, ...]
     least = 2  # a single op is as well run by itself
+    together = False  # gradients of weights run over columns, of inputs over rows
 
     def build(self, operands: list[Any]) -> Sequence[Any]:
         count = len(self.outputs)
@@ -110,20 +114,27 @@ class Draft:
     new array (~ its number).
     """
 
-    def __init__(self, graph: Graph, outline: list[int | None]):
-        self.graph, self.outline = graph, outline
+    def __init__(self, graph: Graph, outline: list[int | None], together: bool):
+        self.graph, self.outline, self.together = graph, outline, together
         self.exact = all(is_exact(node.op, node.attrs) for node in graph.nodes)
 
     @cached_property
-    def program(self) -> Any:
-        """The native program, a callable of arrays; None if part of it would run by NumPy."""
+    def programs(self) -> list[Any] | None:
+        """Native programs that give the new arrays in turn; None if parts would run by NumPy.
+
+        Where results need not be made together, those of one shape are.
+        """
         from .backend import compile_graph
 
-        graph = optimise(self.graph)
-        if any(isinstance(node.op.lower, Template) for node in graph.nodes):
-            return None
-        compiled = compile_graph(graph)
-        return None if compiled.host_calls else compiled
+        programs = []
+        for _, outputs in groupby(self.graph.outputs, lambda o: self.together or o.var.shape):
+            graph = optimise(dead_code.run(replace(self.graph, outputs=tuple(outputs))))
+            if any(isinstance(node.op.lower, Template) for node in graph.nodes):
+                return None
+            programs.append(compile_graph(graph))
+            if programs[-1].host_calls:
+                return None
+        return programs
 
     @cached_property
     def flat(self) -> Any:
@@ -164,7 +175,7 @@ def draft(what: Any, operands: tuple[Operand | None, ...]) -> Draft | None:
         return None
     if any(o.var.dtype.compute is not o.var.dtype.storage for o in builder.outputs):
         return None  # eager execution rounds to these itself
-    return Draft(builder.graph(), outline)
+    return Draft(builder.graph(), outline, what.together)
 
 
 def is_ready(exact: bool) -> bool:
@@ -195,10 +206,10 @@ def run_shaped(what: Any, arrays: list[Any]) -> Any:
     if NotImplemented in found:
         return None
     made = draft(what, tuple(found))
-    if made is None or not is_ready(made.exact) or made.program is None:
+    if made is None or not is_ready(made.exact) or made.programs is None:
         return None
     given = [single(a) if o.spread else a for a, o in zip(arrays, found) if o is not None]
-    return made, made.program(*given)
+    return made, [new for program in made.programs for new in program(*given)]
 
 
 # --- what eager execution asks -------------------------------------------------------------------

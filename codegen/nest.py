@@ -88,9 +88,11 @@ def _order(kernel: Kernel, outer: list[int], inner: list[int], columns: bool,
     for instr in kernel.instrs:
         if instr.access is None or (inner and not instr.loops & kernel.inner):
             continue
+        elements = math.prod(kernel.sizes[d] for d in score if instr.access.strides[d])
+        share = elements / max(1, kernel.points)  # what is small stays in cache in any order
         for d in score:
             if abs(instr.access.strides[d]) == 1:
-                score[d] += 1.5 if instr.kind == STORE else 1.0
+                score[d] += share * (1.5 if instr.kind == STORE else 1.0)
 
     def last(dims: list[int]) -> list[int]:
         if not dims:

@@ -179,7 +179,11 @@ class Scheduler(Sources):
             self.start(copy)
 
     def candidates(self, node: Node) -> list[Cluster]:
-        """Clusters the node may join, the latest first: its operands' and their other readers'."""
+        """Clusters the node may join: its operands' and their other readers'.
+
+        The largest first, so that what is made of a reduction's results stays with it; then the
+        latest.
+        """
         bases = [self.base(v)[0] for v in node.present()]
         found = {self.home[b] for b in bases if b in self.home}
         size = max((v.type.numel for v in node.present()), default=0)
@@ -188,7 +192,7 @@ class Scheduler(Sources):
                 if b.type.numel * 4 >= size:
                     found.update(self.readers.get(b, [])[-SIBLINGS:])
         usable = [c for c in found if c.kind == MAP and c.alive]
-        return sorted(usable, key=lambda c: -c.serial)
+        return sorted(usable, key=lambda c: (-c.points, -c.serial))
 
     def start(self, node: Node) -> None:
         """A new cluster for a node; stores what cannot be folded into its loops first."""
