@@ -116,11 +116,9 @@ from .compile import compile, is_compiling  # noqa: E402
 
 def backend_available():
     """Can graphs be compiled to native code here?"""
-    try:
-        from . import backend
-    except ImportError:
-        return False
-    return True
+    from .runtime import jit
+
+    return not jit.trouble()
 
 
 from . import eager_kernels as _eager_kernels  # noqa: E402

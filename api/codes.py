@@ -25,6 +25,10 @@ CODES = (
          "The compiler itself failed on this function. It runs eagerly, so results are right.",
          "Set WENGERT_STRICT=1 to get the error itself, look at fn.report('out.html'), which opens "
          "at the pass that failed, and report it."),
+    Code("W002", "run in the reference interpreter",
+         "llvmlite is missing or does not work here, so nothing becomes native code. Results are "
+         "the same, at eager speed.",
+         "Install llvmlite (`pip install llvmlite`); `python -m wengert doctor` says what is wrong."),
     Code("R101", "hands a value to Python",
          "The body looks at a value, so Python must run at every call.",
          "Return the tensor and read it outside, or compare tensors with where().",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 import weakref
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from .ir import interp
 from .ir.graph import RESULT, SAVED, WRITE, Graph
+from .runtime import jit
 from .tracer.places import user_place
 from .tracer.tensor import Tensor
 
@@ -28,6 +31,8 @@ class Executor:
             from .backend import compile_graph
 
             self.native = compile_graph(graph)
+        elif jit.trouble():
+            say_interpreted(jit.trouble())
         self.direct = self.call = self.interpret if self.native is None else self.native.call
         _all.add(self)
         if _watcher is not None:
@@ -95,9 +100,18 @@ def native_wanted() -> bool:
     """`WENGERT_BACKEND=interpreter` runs graphs without LLVM, for debugging."""
     if os.environ.get("WENGERT_BACKEND", "llvm") == "interpreter":
         return False
-    from . import backend_available
+    return not jit.trouble()
 
-    return backend_available()
+
+@cache
+def say_interpreted(reason: str) -> None:
+    """One warning in a process, however much is compiled."""
+    warnings.warn(
+        "W002: compiled functions run in the reference interpreter, with the same results but no "
+        f"faster than eager: {reason}. Install llvmlite, or see `python -m wengert doctor`.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def watch(watcher: Any) -> None:

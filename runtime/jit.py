@@ -88,6 +88,16 @@ def host() -> Host:
     )
 
 
+@cache
+def trouble() -> str:
+    """Why nothing can be compiled here; "" if it can."""
+    try:
+        host()
+    except Exception as error:  # missing, damaged, or not for this machine
+        return f"llvmlite can't be used: {type(error).__name__}: {error}"
+    return ""
+
+
 def _new_target_machine(codegen_level: int) -> Any:
     here = host()
     target = _llvm().Target.from_triple(here.triple)
