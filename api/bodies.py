@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .effects import asks_for_types
 from .executor import own
 from .graph_function import GraphFunction
+from .guards import Environment
 from .ir import interp
 from .ir.bind import interpreting
 from .ir.graph import Graph
@@ -25,11 +27,16 @@ class Body:
     def __init__(self, function: Any, name: str, on_fault: Any):
         self.function, self.name, self.on_fault = function, name, on_fault
         self.tree = Tree(self.compute)
+        self.postpones: bool | None = None
         self.windows: list[Window] = []
         self.calls = 0
 
     def __call__(self, args: Any, kwargs: Any) -> Any:
         self.calls += 1
+        if self.postpones is None:
+            self.postpones = not asks_for_types(Environment(self.function, []).functions())
+        if not self.postpones:
+            return self.function(*args, **kwargs)
         deferral = Deferral(self.tree)
         with interpreting(deferral):
             try:
@@ -65,6 +72,8 @@ class Body:
         """Lines for `explain()`."""
         ops = sum(len(w.graph.nodes) for w in self.windows)
         lines = [f"    {self.calls} such calls, {len(self.windows)} compiled segments of {ops} ops"]
+        if not self.postpones:
+            lines = ["    eagerly, since it asks for the type() of values; use isinstance()"]
         if self.tree.is_full:
             lines.append("    too many different segments: new ones run eagerly")
         return lines
@@ -84,6 +93,8 @@ class Window:
 
     def prepare(self) -> None:
         self.executor = self.function.plain()
+        if self.executor.native is not None:
+            self.executor.native.runnable.trust()
 
     def run(self, before: list[Any], floats: list[Any], roots: list[Any]) -> None:
         arrays = [*before[: self.before], *floats, *(roots[k] for k in self.kept)]

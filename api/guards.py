@@ -126,6 +126,11 @@ class Environment:
             if isinstance(constant, types.CodeType):
                 self.visit_names(constant, space)
 
+    def functions(self) -> list[types.FunctionType]:
+        """The user's functions in sight."""
+        return [f for f in self.keep
+                if isinstance(f, types.FunctionType) and not is_library(f.__module__)]  # fmt: skip
+
     def parameter_names(self) -> dict[int, str]:
         """Names of the parameters and buffers of the modules in sight, by id."""
         names: dict[int, str] = {}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .dynamic import Symbols
+from .effects import Effects
 from .guards import Environment
 from .ir.bind import interpreting
 from .ir.dims import as_formulas, has_dims, plain_values
@@ -70,8 +71,9 @@ class Recording:
         recorder.hyper_branch = self.hyper_branch
         args, kwargs = self.with_numbers(structure, leaves, specialised)
         before = default_generator.get_state()
+        effects = Effects(self.environment.functions())
         try:
-            with interpreting(recorder), recorder.watching():
+            with interpreting(recorder), recorder.watching(), effects.watching():
                 for leaf in leaves:
                     if isinstance(leaf, Tensor):
                         recorder.var_of(leaf)
@@ -81,7 +83,7 @@ class Recording:
             raise
         self.recorded_output, self.output = self.output, without_numbers(self.output)
         drew = (before != default_generator.get_state()).any()
-        self.problems = list(recorder.problems)
+        self.problems = [*recorder.problems, *effects.problems]
         if recorder.used_numbers:
             self.problems.append("a number argument's value is used by Python; later calls "
                                  "specialise on it")  # fmt: skip

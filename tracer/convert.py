@@ -27,6 +27,7 @@ from ..ir.types import (
 )
 from ..ir.types import bool_ as bool_dtype
 from ..ir.value import Value
+from .storage import expose
 from .tensor import Tensor, device, require_cpu
 
 
@@ -75,6 +76,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     if self.dtype is bfloat16:
         raise TypeError("Got unsupported ScalarType BFloat16")
     escape(self, "numpy()")
+    expose(self._array)
     return self._array
 
 

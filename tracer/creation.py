@@ -106,9 +106,10 @@ def from_numpy(array: Any) -> Tensor:
                          "Conversion between byte orders is currently not supported.")  # fmt: skip
     result = Tensor._wrap(array.view(np.ndarray), dtype)
     notify("from_array")
-    from .storage import Storage, owner_of
+    from .storage import Storage, expose, owner_of
 
     result._storage = Storage(owner_of(array))
+    expose(array)
     return result
 
 

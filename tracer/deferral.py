@@ -28,7 +28,7 @@ from .overlap import shows_twice
 from .pending import Family, Pending, memory_of, settled
 from .recorded import current_place
 from .steps import ALIAS, WRITTEN, Step
-from .storage import owner_of
+from .storage import is_exposed, owner_of
 from .tensor import Tensor
 
 _getrefcount = sys.getrefcount
@@ -61,9 +61,10 @@ class Deferral:
         """A new window: nothing is pending."""
         self.here = self.tree.root
         self.learning = False
-        self.numbers: dict[int, int] = {}  # id of the array of a tensor of the window -> number
+        self.keys: dict[int, int] = {}  # id of a pending tensor -> its number
         self.count = 0
-        self.before: dict[int, int] = {}  # the same of tensors from before it
+        self.learned_keys: dict[int, int] = {}  # id of the array of a tensor learned -> its number
+        self.before: dict[int, int] = {}  # id of the array of a tensor from before -> its number
         self.extents: dict[Any, int] = {}  # the pieces of memory they lie in
         self.arrays: list[np.ndarray] = []  # these pieces, row-major where they can be
         self.owners: dict[int, int] = {}  # id of the owner of memory -> how many pieces are met
@@ -71,7 +72,7 @@ class Deferral:
         self.floats: list[float] = []
         self.roots: list[np.ndarray] = []  # memory of results, see `Step.orders`
         self.tensors: list[weakref.ref[Any]] = []
-        self.held: list[Any] = []  # arrays whose ids are in `before`, and in `numbers` if learning
+        self.held: list[Any] = []  # arrays whose ids are in `before` or `learned_keys`
 
     def close(self) -> None:
         """The body has ended."""
@@ -83,21 +84,19 @@ class Deferral:
     # --- the interpreter ---
 
     def __call__(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        facts, self.facts = self.facts, True
-        try:
-            if op.random:
-                return self.aside(op, inputs, attrs)
-            operands = self.operands(inputs)
-            if op.data_shape or operands is None:
-                self.settle()
-                return self.aside(op, inputs, attrs)
-            signature = (op, operands, tuple([(k, attribute_key(v)) for k, v in attrs.items()]))
-            step = self.here.next.get(signature)
-            if step is None or self.learning:
-                return self.learn(signature, op, inputs, attrs)
-            return self.follow(step, op, inputs, attrs)
-        finally:
-            self.facts = facts
+        if op.random or op.data_shape:
+            return self.aside(op, inputs, attrs)
+        operands = self.operands(inputs)
+        if operands is None:
+            return self.aside(op, inputs, attrs)
+        signature = (
+            (op, operands, tuple([(k, attribute_key(v)) for k, v in attrs.items()]))
+            if attrs else (op, operands)
+        )  # fmt: skip
+        step = self.here.next.get(signature)
+        if step is None or self.learning:
+            return self.learn(signature, op, inputs, attrs)
+        return self.follow(step, op, inputs, attrs)
 
     def aside(self, op: Op, inputs: Any, attrs: Any) -> Any:
         """Runs an op now, outside of the tree."""
@@ -108,73 +107,92 @@ class Deferral:
     def follow(self, step: Step, op: Op, inputs: Any, attrs: Any) -> Any:
         """A step as before: its arithmetic waits."""
         self.here = step
-        for value in inputs:
-            if value.__class__ is float:
-                self.floats.append(value)
         if op.is_view:
             seen = op.numpy(memory_of(inputs[0]), **attrs)
             arrays = seen if type(seen) is tuple else (seen,)
-            outputs = [self.wrap(a, t.dtype) for a, t in zip(arrays, step.types)]
-            for tensor in outputs:
-                self.number(tensor)
+            outputs = [self.tensor(a, t.dtype) for a, t in zip(arrays, step.types)]
         else:
             outputs = [self.result(t, o) for t, o in zip(step.types, step.orders)]
-        needs_grad, mark = history_of(inputs)
-        eager.relate(op, inputs, outputs, attrs, needs_grad, mark)
+        needs_grad, mark = False, None
+        for value in inputs:
+            if value.__class__ is float:
+                self.floats.append(value)
+            elif isinstance(value, Tensor):
+                if value._requires_grad or (value._view is not None and value.requires_grad):
+                    needs_grad = True
+                elif value._mark is not None:
+                    mark = value._mark
+        if needs_grad or mark is not None or op.is_view or state.inference:
+            facts, self.facts = self.facts, True
+            eager.relate(op, inputs, outputs, attrs, needs_grad, mark)
+            self.facts = facts
         return tuple(outputs) if op.many_outputs or len(op.outputs) > 1 else outputs[0]
 
     def result(self, type_: TensorType, order: Any) -> Tensor:
         """A new pending tensor with memory of its own."""
         dtype, shape = type_
-        root = np.empty(shape if order is None else [shape[k] for k in order], dtype.storage)
+        if order is None:
+            root = array = np.empty(shape, dtype.storage)
+        else:
+            root = np.empty([shape[k] for k in order], dtype.storage)
+            array = root.transpose(np.argsort(order))
         self.roots.append(root)
-        array = root if order is None else root.transpose(np.argsort(order))
-        tensor = self.wrap(array, dtype)
-        self.number(tensor)
-        return tensor
+        return self.tensor(array, dtype)
 
-    def wrap(self, array: np.ndarray, dtype: DType) -> Tensor:
-        tensor = self.family.wrap(array, dtype)
-        self.tensors.append(weakref.ref(tensor))
-        return tensor
-
-    def number(self, tensor: Tensor) -> None:
-        self.numbers[id(memory_of(tensor))] = self.count
+    def tensor(self, array: np.ndarray, dtype: DType) -> Tensor:
+        """A new pending tensor, with the next number."""
+        made = self.family.wrap(array, dtype)
+        self.tensors.append(weakref.ref(made))
+        self.keys[id(made)] = self.count
         self.count += 1
+        return made
+
+    def twin(self, tensor: Tensor) -> Tensor:
+        """Another pending tensor on the memory of one."""
+        made = self.family.wrap(memory_of(tensor), tensor.dtype)
+        self.tensors.append(weakref.ref(made))
+        self.keys[id(made)] = self.keys[id(tensor)]
+        return made
 
     # --- operands ---
 
     def operands(self, inputs: Any) -> Any:
         """The inputs as a signature names them; None where one can't be named."""
-        if any(self.is_stale(v) for v in inputs if isinstance(v, Tensor)):
+        if self.waiting and any(self.is_stale(v) for v in inputs if isinstance(v, Tensor)):
             self.settle()
-        keys = []
+        keys: list[Any] = []
+        pending = self.family.tensor
         for value in inputs:
-            if isinstance(value, Tensor):
-                keys.append(self.key(value))
-            elif value.__class__ is float:
+            kind = value.__class__
+            if kind is pending:
+                keys.append(self.keys[id(value)])
+            elif kind is float:
                 keys.append(float)
-            elif value.__class__ in _CONSTANTS:
-                keys.append((value.__class__, value))
+            elif kind in _CONSTANTS:
+                keys.append((kind, value))
+            elif isinstance(value, Tensor):
+                keys.append(self.key(value))
             else:
                 return None
         return tuple(keys)
 
     def is_stale(self, tensor: Tensor) -> bool:
         """Does a write wait for memory that this tensor sees in another way?"""
-        if not self.waiting or isinstance(tensor, Pending):
+        if isinstance(tensor, Pending):
             return False
         array = memory_of(tensor)
         waiting = self.waiting.get(id(owner_of(array)))
         return waiting is not None and extent_of(array) != extent_of(memory_of(waiting[0][0]))
 
     def key(self, tensor: Tensor) -> Any:
+        if isinstance(tensor, Pending):
+            return self.keys[id(tensor)]
         array = memory_of(tensor)
-        known = self.before.get(id(array))  # first: these arrays are held, so the id is theirs
+        known = self.before.get(id(array))
         if known is not None:
             return ~known
-        if self.learning or isinstance(tensor, Pending):
-            known = self.numbers.get(id(array))
+        if self.learning:
+            known = self.learned_keys.get(id(array))
             if known is not None:
                 return known
         known = self.before[id(array)] = len(self.before)
@@ -183,9 +201,10 @@ class Deferral:
         piece = self.extents.get(extent)
         if piece is None:
             piece = self.extents[extent] = len(self.arrays)
-            self.arrays.append(row_major(array))
-            owner = id(owner_of(array))
-            self.owners[owner] = self.owners.get(owner, 0) + 1
+            owner = owner_of(array)
+            self.owners[id(owner)] = self.owners.get(id(owner), 0) + 1
+            now = array.copy() if is_exposed(owner) else array
+            self.arrays.append(row_major(now))
         return (~known, piece, tensor.dtype, array.shape, order_of(array))
 
     # --- learning ---
@@ -216,27 +235,28 @@ class Deferral:
 
     def learned(self, tensor: Tensor) -> None:
         self.held.append(tensor._array)
-        self.number(tensor)
+        self.learned_keys[id(tensor._array)] = self.count
+        self.count += 1
 
     def catch_up(self) -> None:
         """Computes what is pending, and goes on learning in the same window."""
         if self.learning:
             return
-        alive = [r() for r in self.tensors]
-        numbers = {id(memory_of(t)): self.numbers[id(memory_of(t))] for t in alive if t is not None}
+        pending = [t for t in (reference() for reference in self.tensors) if t is not None]
+        self.learned_keys = {id(memory_of(t)): self.keys[id(t)] for t in pending}
+        self.held += [memory_of(t) for t in pending]
         self.compute()
-        self.learning, self.numbers = True, numbers
-        self.held += [memory_of(t) for t in alive if t is not None]
+        self.learning = True
 
     # --- computing ---
 
     def settle(self) -> None:
         """Somebody looks at a value: all that is pending is computed, and a window ends."""
         here = self.here
-        if here is self.tree.root:
-            return
         try:
-            if self.learning:
+            if here is self.tree.root:
+                pass  # tensors may have been met for a step that was not made
+            elif self.learning:
                 here.is_end = True
             else:
                 self.compute()
@@ -274,7 +294,9 @@ class Deferral:
                     return run_inplace(function, target, args, kwargs, resizing)
             if tracked:
                 check_history(target)
-            before = self.value_of(target, tracked)
+                before = self.value_of(target)
+            else:
+                before = target  # nothing is written until the result is there
             self.facts = False
             args = tuple(before if a is target else a for a in args)
             kwargs = {name: before if a is target else a for name, a in kwargs.items()}
@@ -284,7 +306,7 @@ class Deferral:
         finally:
             self.facts = facts
 
-    def value_of(self, target: Tensor, tracked: bool) -> Tensor:
+    def value_of(self, target: Tensor) -> Tensor:
         """The value before the write, as a tensor of its own with the target's history."""
         operands = self.operands((target,))
         signature = (ALIAS, operands)
@@ -299,7 +321,7 @@ class Deferral:
         else:
             self.here = step
             before = self.result(step.types[0], None)
-        edge = eager.history(target) if tracked else None
+        edge = eager.history(target)
         if edge is not None:
             before._requires_grad = True
             before._node, before._nr = edge
@@ -308,6 +330,10 @@ class Deferral:
     def write(self, target: Tensor, result: Tensor) -> None:
         """`target`'s memory gets the elements of `result`: now while learning, else later."""
         if not isinstance(target, Pending):
+            if is_exposed(owner_of(memory_of(target))):
+                self.settle()
+                np.copyto(memory_of(target), memory_of(result), casting="unsafe")
+                return
             self.lift_alone(target)
         operands = self.operands((target, result))
         signature = (WRITTEN, operands)
@@ -332,20 +358,9 @@ class Deferral:
         """A tensor from before the window now waits for a write."""
         kind = target.__class__
         target.__class__ = self.family.of(kind)
-        owner = id(owner_of(memory_of(target)))
-        self.waiting.setdefault(owner, []).append((target, kind))
-
-
-def history_of(inputs: Any) -> tuple[bool, Any]:
-    """Does an input require grad; and the mark of one that does not, see Tensor's `_mark`."""
-    needs, mark = False, None
-    for value in inputs:
-        if isinstance(value, Tensor):
-            if value.requires_grad:
-                needs = True
-            elif value._mark is not None:
-                mark = value._mark
-    return needs, mark
+        array = memory_of(target)
+        self.keys[id(target)] = ~self.before[id(array)]
+        self.waiting.setdefault(id(owner_of(array)), []).append((target, kind))
 
 
 def attribute_key(value: Any) -> Any:

@@ -11,7 +11,7 @@ Note [Pending tensors]
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class Pending:
         return self.dtype is dtype and memory_of(self).shape == shape
 
     def _twin(self) -> Tensor:
-        twin = self.owner.wrap(memory_of(self), self.dtype)
+        twin = self.owner.twin(self)
         twin._storage = self.storage_
         return twin
 
@@ -72,7 +72,7 @@ class Pending:
 class Family:
     """The pending classes of one owner at a time; used again, as making classes is slow."""
 
-    free: list[Family] = []
+    free: ClassVar[list[Family]] = []
 
     def __init__(self) -> None:
         self.base = type("Pending", (Pending,), {"__slots__": ()})
@@ -113,5 +113,5 @@ def settled(references: list[weakref.ref[Any]]) -> None:
     """Gives tensors whose elements have come their own class back."""
     for reference in references:
         tensor = reference()
-        if tensor is not None:
+        if isinstance(tensor, Pending):
             tensor.__class__ = Tensor

@@ -4,9 +4,9 @@ Note [Steps]
     A window is what happens between two looks at a value. Its steps are kept in a tree: from each
     step lead the ways that bodies went on from there, by signature. All windows start at one root,
     so rounds of a loop share their steps. A signature names an op, its operands and attributes:
-    tensors of the window by number in order of appearance, tensors from before it as ~k (where first
-    met, with their piece of memory, dtype, shape and order of dimensions), Python floats by their
-    class alone, for they are data.
+    tensors of the window by number in order of appearance, tensors from before it as ~k (where
+    first met, with their piece of memory, dtype, shape and order of dimensions), Python floats by
+    their class alone, for they are data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALIAS, WRITTEN = "alias", "write"  # steps that are no ops
 class Step:
     """One step: an op, a value kept from before a write (ALIAS), or a write (WRITTEN)."""
 
-    __slots__ = ("attrs", "is_end", "kind", "orders", "next", "operands", "parent", "place",
+    __slots__ = ("attrs", "is_end", "kind", "next", "operands", "orders", "parent", "place",
                  "programs", "types")  # fmt: skip
 
     def __init__(self, parent: Step | None, kind: Any = None, operands: Any = (),

@@ -1,0 +1,95 @@
+"""What a body does besides tensors: output, random numbers of Python's, the clock.
+
+Replaying native code would leave these out, so a body that does them runs in Python at each call.
+Output and draws are seen while recording; for the clock and files the code is looked at.
+"""
+
+from __future__ import annotations
+
+import builtins
+import random
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .tracer.recorded import place_text
+
+CLOCKS = ("time", "datetime")  # modules whose answers differ at each call
+FILES = ("open", "input")
+
+
+class Effects:
+    """Watches a recording; `problems` say what was seen."""
+
+    def __init__(self, functions: list[types.FunctionType]):
+        self.functions = functions
+        self.problems: list[str] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        before, out, err = draws(), sys.stdout, sys.stderr
+        mine = threading.get_ident()
+        sys.stdout, sys.stderr = Watched(out, self, mine), Watched(err, self, mine)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = out, err
+        if draws() != before:
+            self.problems.append("the body draws random numbers of Python's or NumPy's; draw with "
+                                 "the library's random functions")  # fmt: skip
+        for function in self.functions:
+            self.look_at(function)
+
+    def look_at(self, function: types.FunctionType) -> None:
+        for name in names_in(function.__code__):
+            value = function.__globals__.get(name, getattr(builtins, name, None))
+            where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+            if module_of(value) in CLOCKS:
+                self.problems.append(f"the body asks for the time ({where}); do so outside")
+            elif name in FILES and value is getattr(builtins, name):
+                self.problems.append(f"the body uses open() or input() ({where}); do so outside")
+
+
+class Watched:
+    """A stream that notes what one thread writes."""
+
+    def __init__(self, stream: Any, effects: Effects, thread: int):
+        self.stream, self.effects, self.thread = stream, effects, thread
+
+    def write(self, text: str) -> Any:
+        if threading.get_ident() == self.thread and not self.effects.problems:
+            self.effects.problems.append(f"the body prints ({place_text()}); print outside")
+        return self.stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def draws() -> Any:
+    """The state of Python's and NumPy's generators."""
+    kind, keys, *rest = np.random.get_state()
+    return random.getstate(), kind, keys.tobytes(), *rest
+
+
+def module_of(value: Any) -> str:
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    return getattr(value, "__module__", None) or "" if callable(value) else ""
+
+
+def names_in(code: types.CodeType) -> Iterator[str]:
+    """The names a code object and those within it look up."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from names_in(constant)
+
+
+def asks_for_types(functions: list[types.FunctionType]) -> bool:
+    """Does one look at the class of a value by type()? See Note [Pending tensors]."""
+    return any("type" in names_in(f.__code__) and "type" not in f.__globals__ for f in functions)
