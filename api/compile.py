@@ -14,6 +14,7 @@ from typing import Any
 
 from .bodies import Body
 from .dynamic import DynamicShapes, TensorKey
+from .executor import begin
 from .guards import PLAIN
 from .inspection import Failure, Inspected
 from .ir.bind import state
@@ -137,6 +138,7 @@ class CompiledFunction(Inspected):
             return self.record_call(key, structure, leaves)
 
     def record_call(self, key: Any, structure: Any, leaves: list[Any]) -> Any:
+        begin()
         try:
             axes = self.dynamic.axes(key, leaves)
             recording = Recording(

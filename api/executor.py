@@ -114,6 +114,14 @@ def say_interpreted(reason: str) -> None:
     )
 
 
+def begin() -> None:
+    """A graph will be compiled soon: what all of them need is made meanwhile."""
+    if native_wanted():
+        from .runtime import launch
+
+        launch.start()
+
+
 def watch(watcher: Any) -> None:
     """Calls `watcher(executor, start, nanoseconds, kernel times)` for each compiled graph that runs
     from now on; None ends it."""

@@ -197,9 +197,9 @@ class Environment:
 
     def failure(self) -> str | None:
         """Which value changed since, or None; looks at modules too."""
-        quick = self.quick_failure()
-        if quick is not None:
-            return quick
+        found = self.compare()
+        if found is not None:
+            return found
         for module, before in self.modules:
             changed = first_change(before, module_state(module))
             if changed is not None:

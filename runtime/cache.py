@@ -121,6 +121,30 @@ def object_code(text: str | Unwritten, *, options: jit.Options = jit.DEFAULT) ->
         return code
 
 
+def prepare(texts: Iterable[tuple[str | Unwritten, jit.Options]], workers: int) -> None:
+    """Gets the object code of all texts, compiling several at a time; `build` then finds it.
+
+    Errors are left to `build`, which meets them again.
+    """
+    waiting = [(t, o) for t, o in texts if _recall(key_of(t, o)) is None]
+    if len(waiting) < 2:
+        return
+
+    def work() -> None:
+        while waiting:
+            with contextlib.suppress(IndexError, jit.JitError):
+                text, options = waiting.pop(0)
+                object_code(text, options=options)
+
+    count = min(workers, len(waiting))
+    others = [threading.Thread(target=work) for _ in range(count - 1)]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+
+
 def key_of(text: str | Unwritten, options: jit.Options) -> bytes:
     """The content address of `text` compiled here."""
     content = ("text", text) if isinstance(text, str) else ("identity", text.identity)

@@ -136,10 +136,11 @@ class Table(np.ndarray):
 
 
 @cache
-def _library() -> jit.Library:
+def text() -> str:
+    """The LLVM text behind all callables."""
     here = Path(__file__).parent
-    text = (here / "objects.ll").read_text() + (here / "fastcall.ll").read_text()
-    text = string.Template(text).substitute(
+    parts = (here / "objects.ll").read_text() + (here / "fastcall.ll").read_text()
+    return string.Template(parts).substitute(
         TYPE=layout.TYPE,
         DATA=layout.DATA,
         ND=layout.ND,
@@ -153,8 +154,12 @@ def _library() -> jit.Library:
         TUPLE=TUPLE,
         HOLD=HOLD,
     )
+
+
+@cache
+def _library() -> jit.Library:
     return object_cache.build(
-        text,
+        text(),
         ["wengert_call", "wengert_unchanged"],
         {**layout.imports(), **arena_code().addresses},
         options=jit.LIGHT,

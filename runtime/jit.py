@@ -13,6 +13,7 @@ Invariants:
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import re
 import sys
@@ -47,8 +48,8 @@ class Options:
 DEFAULT = Options()
 LIGHT = Options(light=True)
 
-# Guards the choice of an engine. The rest needs no lock of ours: llvmlite has one around each of
-# its calls, and what is made once may as well be made twice when two threads come first.
+# Guards the choice of an engine. What is made once may as well be made twice when two threads come
+# first; see Note [Compiling in several threads].
 _lock = threading.Lock()
 _names = itertools.count()
 
@@ -111,9 +112,39 @@ def _new_target_machine(codegen_level: int) -> Any:
     )
 
 
-@cache
+# Note [Compiling in several threads]
+# llvmlite has one lock around each of its calls. LLVM itself needs none as long as threads share no
+# context and no target machine, so every module has a context of its own, every thread a machine,
+# and the two calls that take nearly all the time go around the lock. If a later llvmlite has no
+# function behind its wrapper, they go through it, and threads wait for each other.
+_own = threading.local()
+
+
 def _target_machine(codegen_level: int) -> Any:
-    return _new_target_machine(codegen_level)
+    machines = _own.__dict__.setdefault("machines", {})
+    if codegen_level not in machines:
+        machines[codegen_level] = _new_target_machine(codegen_level)
+    return machines[codegen_level]
+
+
+def _without_lock(name: str) -> Any:
+    """A function of LLVM, for objects that no other thread has."""
+    wrapper = getattr(_llvm().ffi.lib, name)
+    return getattr(wrapper, "_cfn", wrapper)
+
+
+def _emit(machine: Any, module: Any) -> bytes:
+    """What `machine.emit_object(module)` gives, without the lock."""
+    lib = _llvm().ffi.lib
+    with _llvm().ffi.OutputString() as error:
+        buffer = _without_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
+        if not buffer:
+            raise JitError(f"internal error: LLVM emitted no code: {error}")
+    try:
+        start, size = lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer)
+        return ctypes.string_at(start, size)
+    finally:
+        lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 # Note [Engines are replaced]
@@ -142,7 +173,7 @@ def _an_engine() -> Any:
 def compile_text(text: str, *, options: Options = DEFAULT) -> bytes:
     """Object code of a module of LLVM text."""
     with _optimised(text, options) as (module, machine):
-        return machine.emit_object(module)
+        return _emit(machine, module)
 
 
 def optimised_text(text: str, *, options: Options = DEFAULT) -> str:
@@ -166,19 +197,23 @@ def stages(text: str, *, options: Options = DEFAULT) -> tuple[str, str]:
 @contextmanager
 def _optimised(text: str, options: Options) -> Iterator[tuple[Any, Any]]:
     machine = _target_machine(options.codegen_level)
-    module = _parse(text)
+    context = _llvm().create_context()
     try:
-        _optimise(module, machine, options)
-        yield module, machine
+        module = _parse(text, context)
+        try:
+            _optimise(module, machine, options)
+            yield module, machine
+        finally:
+            module.close()
     finally:
-        module.close()
+        context.close()
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str, context: Any) -> Any:
     llvm = _llvm()
     module = None
     try:
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text, context)
         module.triple = host().triple
         # The text names no layout: without one, LLVM would guess sizes and alignments.
         module.data_layout = str(_target_machine(DEFAULT.codegen_level).target_data)
@@ -204,7 +239,7 @@ def _optimise(module: Any, machine: Any, options: Options) -> None:
         passes.add_instruction_combine_pass()
     else:
         passes = builder.getModulePassManager()
-    passes.run(module, builder)
+    _without_lock("LLVMPY_RunNewModulePassManager")(passes, module, builder)
     _dispose(passes)
     builder.close()
     tuning.close()

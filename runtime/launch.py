@@ -12,6 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import ctypes
+import os
 import string
 import sys
 import threading
@@ -25,7 +26,7 @@ import numpy as np
 
 from ..ir.interp import evaluate_op
 from ..ir.program import INPUT, OUTPUT, STATUS, TEMPORARY, HostCall, Launch, Program, Strided
-from . import cache, jit, memory, threads
+from . import cache, fastcall, jit, memory, threads
 from .fastcall import Array, make
 
 ENTRY = """
@@ -45,12 +46,34 @@ _lock = threading.Lock()
 
 
 @once
+def runner_text() -> str:
+    text = string.Template(Path(__file__).with_name("run.ll").read_text())
+    return text.substitute(CLOCK=6 if sys.platform == "darwin" else 1)
+
+
+@once
 def runner() -> jit.Library:
     """The code that walks launch tables."""
-    text = string.Template(Path(__file__).with_name("run.ll").read_text()).substitute(
-        CLOCK=6 if sys.platform == "darwin" else 1)  # fmt: skip
-    return cache.build(text, ["wengert_run", "wengert_copy"],
+    return cache.build(runner_text(), ["wengert_run", "wengert_copy"],
                        {"wengert_parallel": threads.address()}, options=jit.LIGHT)  # fmt: skip
+
+
+@once
+def start() -> None:
+    """Begins, in another thread, to compile what every program needs."""
+    texts = [fastcall.text(), threads.pool_text(threads.sleep_kind()), runner_text(), ENTRY,
+             memory.ARENA]  # fmt: skip
+    work = [(text, jit.LIGHT) for text in texts]
+    thread = threading.Thread(target=cache.prepare, args=(work, 1))
+    thread.start()
+    if hasattr(os, "register_at_fork"):  # a child would wait for locks that nobody gives back
+        os.register_at_fork(before=thread.join)
+
+
+def unwritten(module: Any) -> tuple[cache.Unwritten, jit.Options]:
+    """A module as `cache.build` takes it."""
+    options = jit.LIGHT if module.light else jit.DEFAULT
+    return cache.Unwritten(module.identity, lambda: module.text), options
 
 
 class Code:
@@ -61,7 +84,11 @@ class Code:
         self.symbols = {"wengert_parallel": threads.address(),
                         "wengert_copy": runner().address("wengert_copy")}  # fmt: skip
         # those that others import come first
-        for module in sorted(program.modules, key=lambda m: not m.shared):
+        modules = sorted(program.modules, key=lambda m: not m.shared)
+        with _lock:
+            absent = [m for m in modules if (m.identity, m.light) not in _libraries]
+        cache.prepare(map(unwritten, absent), threads.available_cpus())
+        for module in modules:
             self.load(module)
 
     def load(self, module: Any) -> None:
@@ -70,8 +97,7 @@ class Code:
             library = _libraries.get(key)
         if library is None:
             imports = {name: self.symbols[name] for name in module.imports}
-            options = jit.LIGHT if module.light else jit.DEFAULT
-            text = cache.Unwritten(module.identity, lambda: module.text)
+            text, options = unwritten(module)
             library = cache.build(text, module.symbols, imports, options=options)
             with _lock:
                 _libraries[key] = library

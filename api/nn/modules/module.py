@@ -347,11 +347,11 @@ class Module(Calling, State, Conversion):
 
 def clear_grad(parameter: Tensor, set_to_none: bool) -> None:
     """`parameter.grad = None`, or zeros in place without history."""
+    if set_to_none:
+        parameter.grad = None  # unread: a compiled step need not care whether there was one
+        return
     grad = parameter.grad
     if grad is None:
-        return
-    if set_to_none:
-        parameter.grad = None
         return
     if grad.grad_fn is not None:
         grad.detach_()
