@@ -26,6 +26,7 @@ from .recording import Recording
 from .replay import MISS, Trace
 from .sharing import shared_arguments
 from .shortcut import shortcut
+from .tracer.places import user_level
 from .tracer.random import default_generator
 from .tracer.recorded import Refused
 from .tracer.recorder import Recorder
@@ -199,7 +200,7 @@ class CompiledFunction(Inspected):
             f"W001: wengert could not compile {self.name} ({type(error).__name__}: {error}); it "
             "runs eagerly. Set WENGERT_STRICT=1 to see the full error.",
             RuntimeWarning,
-            stacklevel=6,
+            stacklevel=user_level(),
         )
 
     def place_path(self, key: Any, path: Path) -> Trace:

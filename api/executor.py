@@ -14,7 +14,7 @@ import numpy as np
 from .ir import interp
 from .ir.graph import RESULT, SAVED, WRITE, Graph
 from .runtime import jit
-from .tracer.places import user_place
+from .tracer.places import user_level, user_place
 from .tracer.tensor import Tensor
 
 _all: weakref.WeakSet[Executor] = weakref.WeakSet()
@@ -110,7 +110,7 @@ def say_interpreted(reason: str) -> None:
         "W002: compiled functions run in the reference interpreter, with the same results but no "
         f"faster than eager: {reason}. Install llvmlite, or see `python -m wengert doctor`.",
         RuntimeWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
 
 

@@ -35,6 +35,15 @@ def is_ours(filename: str) -> bool:
     return known
 
 
+def user_level() -> int:
+    """The `stacklevel` at which a warning of the caller names the user's line."""
+    frame: Any = sys._getframe(1)
+    level = 1
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def user_place() -> Place | None:
     """The user's code object and instruction offset."""
     frame: Any = sys._getframe(1)
