@@ -111,6 +111,8 @@ def as_tail(node: Node, var: Var, kernel: Kernel) -> Tail | None:
     """The kernel as a tail of the product, or None."""
     if kernel.inner or kernel.free is not None or kernel.points != var.type.numel:
         return None
+    if not kernel.points:
+        return None  # nothing to do, and no strides to speak of
     kinds = {i.kind for i in kernel.instrs}
     stores = [i for i in kernel.instrs if i.kind == STORE]
     products = {i.access for i in kernel.instrs if i.kind == LOAD and i.access.var is var}  # type: ignore
