@@ -196,8 +196,8 @@ class DynamicShapes:
             sizes = symbolic.sizes_of(shapes)
             for trace in traces.get(key, ()) if sizes is not None else ():
                 if comparable(trace, symbolic.path) and symbolic.at(sizes).graph != trace.graphs[0]:
-                    self.notes.append(f"sizes stay plain: the trace for {sizes} differs from its "
-                                      "symbolic form")  # fmt: skip
+                    self.note(f"sizes stay plain: the trace for {sizes} differs from its symbolic "
+                              "form")  # fmt: skip
                     return False
         return True
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .op import ATTR, GRAD, GRADS, INDEX, INPUT, INPUT_TYPE, OUTPUT, OUTPUT_TYPE, TABLE
-from .types import TensorType
+from .types import TensorType, same_shape
 
 if TYPE_CHECKING:
     from .op import Op, Rule
@@ -172,7 +172,7 @@ def fit(grad: Any, wanted: TensorType) -> Any:
     """`grad` summed and cast to the type of the input it belongs to; see Note [Fit]."""
     if grad is None or grad.has_type(wanted):
         return grad
-    if tuple(grad.shape) != wanted.shape:
+    if not same_shape(tuple(grad.shape), wanted.shape):
         grad = sum_to_shape(grad, wanted.shape)
     if grad.dtype is not wanted.dtype:
         if grad.dtype.is_complex and not wanted.dtype.is_complex:
@@ -193,10 +193,10 @@ def sum_to_shape(value: Any, shape: tuple[int, ...]) -> Any:
     )
     if dims:
         value = TABLE["sum"](value, dim=dims, keepdim=True)
-    if tuple(value.shape) == shape:
+    if same_shape(tuple(value.shape), shape):
         return value
     if lead:
         value = TABLE["view"](value, size=tuple(value.shape)[lead:])
-    if tuple(value.shape) != shape:  # a gradient smaller than its input: a broadcast was left out
+    if not same_shape(tuple(value.shape), shape):  # a gradient smaller than its input: a broadcast was left out
         value = TABLE["expand"](value, size=shape)
     return value

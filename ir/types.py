@@ -283,9 +283,14 @@ def from_bfloat16(patterns: np.ndarray) -> np.ndarray:
     return (patterns.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
+def same_shape(a: Shape, b: Shape) -> bool:
+    """Are they equal? Symbolic sizes are compared only where ranks agree, which saves guards."""
+    return len(a) == len(b) and a == b
+
+
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """The common shape; RuntimeError in torch's words where there is none."""
-    if len(shapes) == 2 and len(shapes[0]) == len(shapes[1]) and shapes[0] == shapes[1]:
+    if len(shapes) == 2 and same_shape(*shapes):
         return shapes[0]
     ndim = max(map(len, shapes), default=0)
     result = [1] * ndim

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .signatures import parameter_names
-from .types import DType, TensorType
+from .types import DType, TensorType, same_shape
 
 
 class Value:
@@ -35,7 +35,7 @@ class Value:
     def has_type(self, wanted: Any) -> bool:
         """Are dtype and shape those of `wanted`?"""
         dtype, shape = wanted
-        return self.dtype is dtype and tuple(self.shape) == shape
+        return self.dtype is dtype and same_shape(tuple(self.shape), shape)
 
     @property
     def ndim(self) -> int:
