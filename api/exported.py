@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import ctypes
 import json
 import platform
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +61,32 @@ def pointers(arrays: list[np.ndarray]) -> Any:
     return (ctypes.c_void_p * (len(arrays) + 1))(*[a.ctypes.data for a in arrays])
 
 
+@contextlib.contextmanager
+def reading(home: Path) -> Iterator[None]:
+    """Says that the folder is damaged, where something in it is not as it was written."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, OSError, EOFError, MemoryError,
+            zipfile.BadZipFile) as error:  # fmt: skip
+        raise RuntimeError(f"{home} is no exported function, or is damaged: "
+                           f"{type(error).__name__}: {error}; export it again") from None  # fmt: skip
+
+
+def check_stage(facts: dict[str, Any]) -> None:
+    """What a stage says must be numbers and names of the kinds that `export` writes."""
+    for array in (*facts["inputs"], *facts["outputs"]):
+        if np.dtype(array["storage"]).kind not in "biufc":
+            raise ValueError(f"dtype {array['storage']!r}")
+        if not all(type(n) is int and n >= 0 for n in array["shape"]):
+            raise ValueError(f"shape {array['shape']!r}")
+    if type(facts["arena"]) is not int or facts["arena"] < 0:
+        raise ValueError(f"arena {facts['arena']!r}")
+    for name, message in facts["errors"]:
+        kind = getattr(builtins, name)
+        if not (isinstance(kind, type) and issubclass(kind, Exception) and type(message) is str):
+            raise ValueError(f"error {name!r}")
+
+
 class Exported:
     """An exported function: call it with its arguments, or its stages with arrays.
 
@@ -68,12 +97,21 @@ class Exported:
     def __init__(self, folder: Any):
         home = Path(folder)
         self.manifest = json.loads((home / "manifest.json").read_text())
-        if self.manifest["version"] != VERSION:
-            raise RuntimeError(f"{home} has format {self.manifest['version']}; this version reads "
+        with reading(home):
+            self.read(home)
+
+    def read(self, home: Path) -> None:
+        manifest = self.manifest
+        if manifest["version"] != VERSION:
+            raise RuntimeError(f"{home} has format {manifest['version']}; this version reads "
                                f"{VERSION}")  # fmt: skip
-        check_machine(self.manifest)
-        library = ctypes.CDLL(str(home / self.manifest["library"]))
-        stages = self.manifest["stages"]
+        check_machine(manifest)
+        name, stages = manifest["library"], manifest["stages"]
+        for facts in stages.values():
+            check_stage(facts)
+        if Path(name).name != name:
+            raise ValueError(f"the library {name!r} is not in the folder")
+        library = ctypes.CDLL(str(home / name))
         self.forward = Stage(library, stages["forward"])
         self.backward = Stage(library, stages["backward"]) if "backward" in stages else None
         with np.load(home / "weights.npz", allow_pickle=False) as kept:

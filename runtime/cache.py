@@ -311,21 +311,40 @@ def _read(key: bytes) -> bytes | None:
         return None
     path = _path(directory, key)
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            owner, data = os.fstat(file.fileno()).st_uid, file.read()
     except OSError:
         return None
-    if len(data) < HEADER.size:
-        return None
-    magic, version, of, length, checksum = HEADER.unpack_from(data)
-    code = data[HEADER.size :]
-    if (magic, version, of, length) != (MAGIC, FORMAT, key, len(code)):
-        return None
-    if hashlib.sha256(code).digest() != checksum:
+    reason = _fault(data, key) or _strangers(owner)
+    if reason:
+        log("cache", lambda: f"{key.hex()[:12]} {reason}: will be replaced")
         return None
     # Last use, for eviction. Not the access time: most systems do not keep it.
     with contextlib.suppress(OSError):
         os.utime(path)
-    return code
+    return data[HEADER.size :]
+
+
+def _fault(data: bytes, key: bytes) -> str:
+    """Why an entry is not to be believed; "" if it is."""
+    if len(data) < HEADER.size:
+        return "is cut off"
+    magic, version, of, length, checksum = HEADER.unpack_from(data)
+    code = memoryview(data)[HEADER.size :]
+    if magic != MAGIC:
+        return "is no entry of this cache"
+    if version != FORMAT:
+        return f"has format {version}, not {FORMAT}"
+    if of != key:
+        return "is the entry of another key"
+    if length != len(code):
+        return f"has {len(code)} bytes of code, not {length}"
+    return "" if hashlib.sha256(code).digest() == checksum else "is damaged"
+
+
+def _strangers(owner: int) -> str:
+    ours = not hasattr(os, "getuid") or owner == os.getuid()
+    return "" if ours else f"is owned by another user (uid {owner})"
 
 
 def _write(key: bytes, code: bytes) -> None:
