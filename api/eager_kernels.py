@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .executor import native_wanted
 from .ir.builder import Builder
 from .ir.exact import is_exact
 from .ir.graph import Graph
@@ -178,15 +179,23 @@ def draft(what: Any, operands: tuple[Operand | None, ...]) -> Draft | None:
     return Draft(builder.graph(), outline, what.together)
 
 
-def is_ready(exact: bool) -> bool:
-    """May native code be used? What is exact waits until the compiler is loaded anyway."""
-    if f"{__package__}.backend" in sys.modules:
-        return True
-    if exact:
-        return False
-    from .executor import native_wanted
+class Compiler:
+    """May native code be used? None until the question has come up in earnest."""
 
-    return native_wanted()
+    usable: bool | None = None
+    waited = 0  # elements of exact calls that NumPy computed meanwhile
+    ENOUGH = 1 << 27  # by then they have cost about what loading the compiler does
+
+
+def is_ready(exact: bool, elements: int) -> bool:
+    """May a call of so many elements run natively? What is exact waits until that pays."""
+    if Compiler.usable is None:
+        loaded = f"{__package__}.backend" in sys.modules
+        if exact and not loaded and Compiler.waited < Compiler.ENOUGH:
+            Compiler.waited += elements
+            return False
+        Compiler.usable = native_wanted()
+    return Compiler.usable
 
 
 def run_flat(what: Any, arrays: list[Any]) -> Any:
@@ -195,7 +204,7 @@ def run_flat(what: Any, arrays: list[Any]) -> Any:
     if like is None:
         return None
     made = draft(what, tuple([None if a is None else flat_operand(a) for a in arrays]))
-    if made is None or not is_ready(made.exact) or made.flat is None:
+    if made is None or not is_ready(made.exact, like.size) or made.flat is None:
         return None
     return made, made.flat.run(like, [a for a in arrays if a is not None])
 
@@ -206,7 +215,8 @@ def run_shaped(what: Any, arrays: list[Any]) -> Any:
     if NotImplemented in found:
         return None
     made = draft(what, tuple(found))
-    if made is None or not is_ready(made.exact) or made.programs is None:
+    size = max([a.size for a in arrays if a is not None])
+    if made is None or not is_ready(made.exact, size) or made.programs is None:
         return None
     given = [single(a) if o.spread else a for a, o in zip(arrays, found) if o is not None]
     return made, [new for program in made.programs for new in program(*given)]

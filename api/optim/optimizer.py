@@ -17,6 +17,7 @@ from ..nn.modules._names import typename
 from ..nn.modules.module import clear_grad
 from ..tracer.creation import full, zeros_like
 from ..tracer.hooks import RemovableHandle
+from ..tracer.large import LARGE
 from ..tracer.modes import enable_grad, set_grad_enabled
 from ..tracer.quiet import quiet, restore
 from ..tracer.tensor import Tensor
@@ -134,6 +135,10 @@ class Optimizer:
         """Runs the formula on buffers of the parameter, its gradient and its state."""
         values = {k: v for k, v in kept.items() if isinstance(v, Tensor)}
         if runs_on_arrays((parameter, grad, *values.values())):
+            if parameter._array.size >= LARGE and self._update_large(
+                settings, maximize, parameter, grad, values
+            ):
+                return
             buffers = {k: ArrayBuffer(v._array) for k, v in values.items()}
             target, slope = ArrayBuffer(parameter._array), ArrayBuffer(grad._array)
             self._update(settings, target, slope.neg() if maximize else slope, buffers)
@@ -147,6 +152,24 @@ class Optimizer:
         target, slope = wrapped.pop(""), wrapped.pop(" ")
         self._update(settings, target, slope.neg() if maximize else slope, wrapped)
         self._keep(kept, wrapped, parameter)
+
+    def _update_large(self, settings: Any, maximize: bool, parameter: Any, grad: Any, values: Any):
+        """Runs the formula as one native kernel, if it can; see written.py."""
+        from . import written
+
+        def formula(buffers: dict[str, Any]) -> None:
+            target, slope = buffers.pop(""), buffers.pop(" ")
+            self._update(settings, target, slope.neg() if maximize else slope, buffers)
+            buffers.update({"": target, " ": slope})
+
+        tensors = {"": parameter, " ": grad, **values}
+        writes = written.update(formula, {name: t._array for name, t in tensors.items()})
+        if writes is None:
+            return False
+        for name, count in writes.items():
+            if count:
+                tensors[name].storage_.version += count
+        return True
 
     def _keep(self, kept: dict[str, Any], buffers: dict[str, Any], parameter: Tensor) -> None:
         """State the formula added becomes tensors."""
