@@ -26,6 +26,11 @@ def batched_call(
     level: Any, op: Op, inputs: Any, values: list[Any], flags: list[bool], attrs: dict[str, Any]
 ) -> Any:
     """Runs `op` on values of which those flagged have the batch in front."""
+    if op.data_shape:
+        raise RuntimeError(
+            "vmap: We do not support batching operators that can output dynamic shape. Attempted "
+            f"to vmap over aten::{op.name}, whose result differs in shape from example to example."
+        )
     strategy = strategy_of(op)
     if strategy == "pointwise":
         return pointwise(op, inputs, values, flags, attrs)

@@ -52,11 +52,11 @@ def escape(tensor: Tensor, how: str) -> None:
 @method
 def item(self: Tensor) -> Any:
     """The value of a tensor with one element, as a Python number."""
+    escape(self, "item()")
     if self._array.size != 1:
         raise RuntimeError(
             f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
         )
-    escape(self, "item()")
     return self._values_array().item()
 
 

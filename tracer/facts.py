@@ -75,7 +75,9 @@ class device:
         pass
 
 
-_KNOWN_DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "xla", "vulkan")
+_KNOWN_DEVICES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve",
+                  "fpga", "maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia",
+                  "privateuseone")  # fmt: skip
 CPU = device("cpu")
 
 

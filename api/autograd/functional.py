@@ -195,9 +195,9 @@ def _rows(out, number, inputs, create_graph, strict):
                     )
                 grad = x.detach().new_zeros(tuple(x.shape))
             elif strict and create_graph and not grad.requires_grad:
-                raise RuntimeError(
-                    f"The jacobian of the user-provided function is independent of input {k}. "
-                    "This is not allowed in strict mode when create_graph=True."
+                raise RuntimeError(  # torch names the output's number here
+                    "The jacobian of the user-provided function is independent of input "
+                    f"{number}. This is not allowed in strict mode when create_graph=True."
                 )
             columns[k].append(grad)
     return tuple(_stacked(rows, out, x) for rows, x in zip(columns, inputs))

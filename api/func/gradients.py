@@ -39,9 +39,7 @@ class Level:
             self.outer = True
             with enable_grad():
                 return x.view_as(x)
-        fresh = x.detach()
-        if fresh.dtype.is_differentiable:
-            fresh.requires_grad_()
+        fresh = x.detach().requires_grad_()
         self.leaves.add(id(fresh))
         return fresh
 

@@ -41,7 +41,7 @@ def _merged(given):
     if not all(isinstance(part, dict) for part in given):
         raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
     names = [name for part in given for name in part]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
         raise ValueError(f"{twice} appeared in multiple dictionaries; behavior of functional call "
                          "is ambiguous")  # fmt: skip
@@ -120,3 +120,14 @@ def _stacked(tensors):
                            f"but got {flags}")  # fmt: skip
     stacked: Tensor = TABLE["stack"](*[t.detach() for t in tensors], dim=0)
     return stacked.requires_grad_(flags[0]) if flags[0] else stacked
+
+
+def replace_all_batch_norm_modules_(root):
+    """replace_all_batch_norm_modules_(root): batch norms inside keep no running statistics."""
+    from ..nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+
+    for module in root.modules():
+        if isinstance(module, BatchNorm1d | BatchNorm2d | BatchNorm3d):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -86,7 +86,7 @@ class LBFGS(Optimizer):
             memory["d"] = direction
             memory["prev_flat_grad"] = grad.clone()
             memory["prev_loss"] = loss
-            t = float(group["lr"])
+            t = group["lr"].item() if isinstance(group["lr"], Tensor) else group["lr"]
             if kept["n_iter"] == 1:
                 t = min(1.0, 1.0 / float(grad.abs().sum())) * t
             memory["t"] = t
@@ -140,7 +140,7 @@ class LBFGS(Optimizer):
             return grad.neg()
         change = grad.sub(memory["prev_flat_grad"])
         step = memory["d"].mul(memory["t"])
-        product = float(change.dot(step))
+        product = change.dot(step)
         changes, steps, inverses = memory["old_dirs"], memory["old_stps"], memory["ro"]
         if product > 1e-10:
             if len(changes) == history_size:
@@ -149,14 +149,14 @@ class LBFGS(Optimizer):
             changes.append(change)
             steps.append(step)
             inverses.append(1.0 / product)
-            memory["H_diag"] = product / float(change.dot(change))
+            memory["H_diag"] = product / change.dot(change)
         q = grad.neg()
-        factors = [0.0] * len(changes)
+        factors: list[Any] = [None] * len(changes)
         for k in range(len(changes) - 1, -1, -1):
-            factors[k] = float(steps[k].dot(q)) * inverses[k]
-            q.add_(changes[k], alpha=-factors[k])
+            factors[k] = steps[k].dot(q) * inverses[k]
+            q.add_(changes[k], alpha=-factors[k].item())
         r = q.mul(memory["H_diag"])
         for k in range(len(changes)):
-            back = float(changes[k].dot(r)) * inverses[k]
-            r.add_(steps[k], alpha=factors[k] - back)
+            back = changes[k].dot(r) * inverses[k]
+            r.add_(steps[k], alpha=(factors[k] - back).item())
         return r

@@ -13,6 +13,7 @@ from ..value import public
 from .creation import full, iota
 from .joining import cat
 from .nn_common import reduce_loss, reduction_name
+from .norms import vector_norm_op
 
 # --- similarity of pairs -------------------------------------------------------------------------
 
@@ -41,7 +42,9 @@ def pairwise_distance(
     x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Any:
     """pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False)."""
-    return (x1 - x2 + eps).norm(p, -1, keepdim)
+    difference = x1 - x2 + eps
+    last = (difference.ndim - 1,) if difference.ndim else ()
+    return vector_norm_op(difference, ord=p, dim=last, keepdim=keepdim, form=1)
 
 
 @public("cosine_embedding_loss", spaces="nn.functional", method=False)

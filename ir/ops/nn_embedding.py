@@ -338,13 +338,13 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return input.new_zeros((*input.shape, num_classes))
-    if int(input.min()) < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    largest = int(input.max())
     if num_classes == -1:
-        num_classes = largest + 1
+        num_classes = int(input.max()) + 1
     elif num_classes < 1:
         raise RuntimeError("num_classes should be positive")
-    elif largest >= num_classes:
+    array = getattr(input, "_array", None)  # only eager values can be looked at
+    if array is not None and array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if array is not None and array.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     return one_hot_op(input, count=num_classes)

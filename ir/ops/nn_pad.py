@@ -99,7 +99,9 @@ def _fold_mirror(grad: np.ndarray, *, pad: Ints, mode: str, size: Ints) -> np.nd
 
 
 def _mirror_node(attrs: dict[str, Any]) -> str:
-    word = {"reflect": "Reflection", "replicate": "Replication", "circular": "Circular"}
+    if attrs["mode"] == "circular":  # torch writes the parts into an empty tensor
+        return "CopySlices"
+    word = {"reflect": "Reflection", "replicate": "Replication"}
     return f"{word[attrs['mode']]}Pad{len(attrs['pad']) // 2}DBackward0"
 
 
@@ -134,11 +136,11 @@ def _check_mirror(input: Any, pad: Ints, mode: str) -> None:
         raise RuntimeError(f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly "
                            f"0 batch size and other non-zero dimensions for input, but got: "
                            f"{list(input.shape)}")  # fmt: skip
-    for k, (before, after) in enumerate(_pairs(pad)):
+    for k, (before, after) in reversed(list(enumerate(_pairs(pad)))):
         size = input.shape[lead + k]
         if mode == "reflect" and (before >= size or after >= size):
             raise RuntimeError(
-                f"Argument #{4 + 2 * k}: Padding size should be less than the corresponding input "
+                f"Argument #{2 + 2 * (dims - k)}: Padding size should be less than the corresponding input "
                 f"dimension, but got: padding ({before}, {after}) at dimension {lead + k} of input "
                 f"{list(input.shape)}"
             )

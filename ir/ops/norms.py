@@ -16,8 +16,9 @@ from .reduce import ADD, MAXIMUM, MINIMUM, check_tensor, kept
 
 
 def _vector_norm(
-    x: np.ndarray, *, ord: float = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
-) -> Any:
+    x: np.ndarray, *, ord: float = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None,
+    form: int = 0,
+) -> Any:  # fmt: skip
     axes = tuple(range(x.ndim)) if dim is None else dim
     if dtype is not None:
         x = x.astype(dtype.compute)
@@ -40,8 +41,9 @@ def _vector_norm(
 
 
 def _vector_norm_infer(
-    self: TensorType, *, ord: float = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
-) -> TensorType:
+    self: TensorType, *, ord: float = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None,
+    form: int = 0,
+) -> TensorType:  # fmt: skip
     axes = tuple(range(self.ndim)) if dim is None else dim
     return TensorType((dtype or self.dtype).to_real(), reduced_shape(self.shape, axes, keepdim))
 
@@ -82,6 +84,8 @@ def _norm_samples(rng: np.random.Generator) -> list[Any]:
 vector_norm_op = define(
     "linalg_vector_norm", "self -> result", numpy=_vector_norm, infer=_vector_norm_infer,
     vjp=dict(self=_vector_norm_rule), samples=_norm_samples, kind="reduction",
+    # 1: where torch's own functions still call the older norm
+    node=lambda attrs: ("LinalgVectorNormBackward0", "NormBackward1")[attrs.get("form", 0)],
 )  # fmt: skip
 
 

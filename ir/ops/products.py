@@ -334,6 +334,7 @@ def _is_dense(input: Any) -> bool:
 @public("linear", spaces="nn.functional", method=False)
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """linear(input, weight, bias=None): input @ weight.T + bias."""
+    require_value("linear", input)
     if weight.ndim == 1:
         product = matmul(input, weight)
         return product if bias is None else product + bias

@@ -142,9 +142,9 @@ def reshape_as(input: Any, other: Any) -> Any:
 @public("flatten")
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """flatten(input, start_dim=0, end_dim=-1)."""
+    first, last = normalize_dim(start_dim, input.ndim), normalize_dim(end_dim, input.ndim)
     if not input.ndim:
         return reshape(input, (1,))
-    first, last = normalize_dim(start_dim, input.ndim), normalize_dim(end_dim, input.ndim)
     if first > last:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if first == last:
@@ -165,6 +165,9 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     """unflatten(input, dim, sizes): splits one dimension into several."""
     dim = normalize_dim(dim, input.ndim)
     shape = tuple(input.shape)
+    if -1 not in sizes and math.prod(sizes) != shape[dim]:
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size "
+                           f"of dim {dim} ({shape[dim]}) in the input tensor")  # fmt: skip
     inner = view_shape(tuple(sizes), (shape[dim],))
     return reshape(input, (*shape[:dim], *inner, *shape[dim + 1 :]))
 
