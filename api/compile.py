@@ -1,6 +1,11 @@
 """`compile(fn)`: the first call records, later calls replay native code.
 
 What can't be compiled runs eagerly, and `explain()` says which line is why.
+
+Note [Errors in native code]
+    Native code that fails (an index out of range) has written nothing, and random numbers it drew
+    are taken back. So the body then runs eagerly: it raises on the user's own line, and leaves
+    behind what it did until there.
 """
 
 from __future__ import annotations
@@ -27,7 +32,6 @@ from .replay import MISS, Trace
 from .sharing import shared_arguments
 from .shortcut import shortcut
 from .tracer.places import user_level
-from .tracer.random import default_generator
 from .tracer.recorded import Refused
 from .tracer.recorder import Recorder
 from .tracer.tensor import Tensor
@@ -60,7 +64,10 @@ class CompiledFunction(Inspected):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.hot is not None and not kwargs:
-            result = self.hot(args)
+            try:
+                result = self.hot(args)
+            except Exception:
+                return self.run_eagerly(args, kwargs)  # see Note [Errors in native code]
             if result is not MISS:
                 return result
         if state.top is not state.bottom:  # inside another recording or transform: inline
@@ -75,9 +82,13 @@ class CompiledFunction(Inspected):
         if found is not None:
             for trace in found:
                 if trace.applies(leaves) is None:
-                    result = self.replay(trace, leaves)
+                    try:
+                        result = trace.rewinding(trace.replay)(leaves)
+                    except Exception:
+                        return self.run_eagerly(args, kwargs)  # see Note [Errors in native code]
                     if result is not MISS:
-                        self.hot = shortcut(trace, structure, leaves)
+                        hot = shortcut(trace, structure, leaves)
+                        self.hot = None if hot is None else trace.rewinding(hot)
                         return result
         if key in self.refusals:
             return self.run_body(key, args, kwargs)
@@ -90,20 +101,10 @@ class CompiledFunction(Inspected):
             for path in self.dynamic.instances(key, leaves):
                 trace = self.place_path(key, path)
                 if trace.applies(leaves) is None:
-                    result = self.replay(trace, leaves)
+                    result = trace.rewinding(trace.replay)(leaves)
                     if result is not MISS:
                         return result
         return MISS
-
-    def replay(self, trace: Trace, leaves: list[Any]) -> Any:
-        """Replays; when the path is unknown, random draws made on the way are taken back."""
-        if not trace.restarts:
-            return trace.replay(leaves)
-        before = default_generator.get_state()
-        result = trace.replay(leaves)
-        if result is MISS:
-            default_generator.set_state(before)
-        return result
 
     def key_of(self, structure: Any, leaves: list[Any]) -> Any:
         """What selects a trace. Floats are data, unless the body was seen to look at them."""

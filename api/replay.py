@@ -8,6 +8,7 @@ from .ir.bind import epoch, state
 from .ir.graph import Graph
 from .paths import Path, hook_signature
 from .segments import Segment, cut, merge
+from .tracer.random import default_generator
 from .tracer.recorded import same_extent
 
 MISS = object()
@@ -106,10 +107,32 @@ class Trace:
         for segment in self.segments():
             segment.function.prepare(segment.wanted(self.history))
 
-    @property
-    def restarts(self) -> bool:
-        """May a replay stop in the middle after drawing random numbers?"""
-        return self.root.end is None and any(n.op.random for g in self.graphs for n in g.nodes)
+    def rewinding(self, call: Any) -> Any:
+        """`call`, which takes its random draws back where it stops in the middle."""
+        draws = [n for g in self.graphs for n in g.nodes if n.op.random]
+        if not draws or not self.may_stop():
+            return call
+        generators = {dict(n.attrs).get("generator") or default_generator for n in draws}
+
+        def careful(arguments: Any) -> Any:
+            before = [(g, g.get_state()) for g in generators]
+            result = MISS
+            try:
+                result = call(arguments)
+            finally:
+                if result is MISS:
+                    for generator, known in before:
+                        generator.set_state(known)
+            return result
+
+        return careful
+
+    def may_stop(self) -> bool:
+        """Can a replay end at a branch never taken, or by an error?"""
+        if self.root.end is None:
+            return True
+        ready = self.root.function.ready(self.root.wanted(self.history))
+        return any(e.native is None or e.native.runnable.may_fail for e in ready)
 
     def describe(self) -> list[str]:
         """Lines for `explain()`."""

@@ -120,11 +120,31 @@ def plan_memory(program: Program) -> memory.Plan:
         for b in first])  # fmt: skip
 
 
+def can_fail(step: Launch | HostCall) -> bool:
+    """May this step raise an error that depends on values?"""
+    if isinstance(step, HostCall):
+        return not step.op.random
+    return any(word.buffer == STATUS for word in step.words)
+
+
+def written_early(program: Program) -> list[int]:
+    """Inputs that are written to before the last step that can fail.
+
+    A call that raises has written nothing: kernels after that step are not run (run.ll), and these
+    inputs are put back as they were.
+    """
+    steps = program.steps
+    last = max((k for k, step in enumerate(steps) if can_fail(step)), default=0)
+    writes = {b for step in steps[:last] for b in step.writes}
+    return sorted({program.buffers[b].index for b in writes if program.buffers[b].kind == INPUT})
+
+
 class Segment:
     """Launches between two host calls, as one native entry."""
 
     def __init__(self, owner: Runnable, launches: Sequence[tuple[int, Launch]]) -> None:
-        words = [len(launches), max([1, *(len(step.words) for _, step in launches)]), 0, 0]
+        failing = max([0, *(k + 1 for k, (_, step) in enumerate(launches) if can_fail(step))])
+        words = [len(launches), max([1, *(len(step.words) for _, step in launches)]), 0, 0, failing]
         self.steps = [number for number, _ in launches]
         for _, step in launches:
             words += [owner.code.symbols[step.symbol], step.chunks, len(step.words)]
@@ -168,6 +188,8 @@ class Runnable:
         self.sizes = np.array([t.nbytes for t in program.inputs], np.int64)
         self.writes = np.array([k in program.written for k in range(len(self.inputs))], bool)
         self.trusted = False
+        self.early = written_early(program)
+        self.may_fail = any(map(can_fail, program.steps))
         self.long = sum(k.bytes for k in program.kernels) > LONG
         self.fresh = self.entry()
         if self.fresh != self.through_python and (program.errors or program.written):
@@ -226,7 +248,7 @@ class Runnable:
         It answers with the new arrays, or a status, or NotImplemented. None if there are host
         calls between the kernels.
         """
-        if self.fresh == self.through_python:
+        if self.fresh == self.through_python or self.early:
             return None
         fresh = [k for k in range(len(self.results)) if len(self.inputs) + k not in bound]
         return make(
@@ -241,9 +263,11 @@ class Runnable:
         """The callable with errors raised, and arguments that share memory copied."""
 
         def checked(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+            before = [arrays[k].copy() for k in self.early]
             made = call(*arrays)
             while type(made) is int:
                 if made != SHARED:
+                    self.put_back(arrays, before)
                     self.check(made)
                 order = self.apart(arrays)
                 if order is None:
@@ -339,13 +363,23 @@ class Runnable:
         made = tuple(np.empty(r.shape, r.dtype) for r in self.results)
         addresses = [a.__array_interface__["data"][0] for a in (*arrays, *made)]
         pointers = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
+        before = [arrays[k].copy() for k in self.early]
         with self.arena.borrow(max(64, self.plan.total)) as start:
-            for step in self.steps:
-                if isinstance(step, Segment):
-                    self.check(step.call(ctypes.addressof(pointers), start))
-                else:
-                    self.host(step, arrays, made, start)
+            try:
+                for step in self.steps:
+                    if isinstance(step, Segment):
+                        self.check(step.call(ctypes.addressof(pointers), start))
+                    else:
+                        self.host(step, arrays, made, start)
+            except Exception:
+                self.put_back(arrays, before)
+                raise
         return made
+
+    def put_back(self, arrays: Sequence[np.ndarray], before: Sequence[np.ndarray]) -> None:
+        """Inputs that were written to early get their values from before the call."""
+        for k, values in zip(self.early, before):
+            np.copyto(arrays[k], values)
 
     def as_expected(self, arrays: Sequence[Any]) -> bool:
         if len(arrays) != len(self.inputs):

@@ -1,8 +1,9 @@
 ; Runs a program from its table: words that name functions and say what their argument blocks hold.
 ; One text for all programs, so that a program compiles its kernels and nothing else.
 ;
-; Table: launches, most words of a block, where to add up times (or null), the spans (or null), then
-; the launches: function, chunks, words, and for each word what it is relative to and a value.
+; Table: launches, most words of a block, where to add up times (or null), the spans (or null), how
+; many launches can fail before the first that may not run if one did, then the launches: function,
+; chunks, words, and for each word what it is relative to and a value.
 ; Relative to: 0 nothing, 1 the arena, 2 the status word, 3 and up the pointers in order.
 
 declare void @wengert_parallel(ptr, ptr, i64)
@@ -145,13 +146,15 @@ entry:
   %times = load ptr, ptr %times.p, align 8
   %timed = icmp ne ptr %times, null
   %block = alloca i64, i64 %most, align 16
-  %first = getelementptr i64, ptr %table, i64 4
+  %failing.p = getelementptr i64, ptr %table, i64 4
+  %failing = load i64, ptr %failing.p, align 8
+  %first = getelementptr i64, ptr %table, i64 5
   %arena.i = ptrtoint ptr %arena to i64
   %status.i = ptrtoint ptr %status to i64
   br label %next
 next:
-  %i = phi i64 [ 0, %entry ], [ %i1, %after ]
-  %record = phi ptr [ %first, %entry ], [ %words.end, %after ]
+  %i = phi i64 [ 0, %entry ], [ %i1, %after ], [ %i1, %ask ]
+  %record = phi ptr [ %first, %entry ], [ %words.end, %after ], [ %words.end, %ask ]
   %end = icmp eq i64 %i, %count
   br i1 %end, label %out, label %launch
 launch:
@@ -209,7 +212,12 @@ time:
   br label %after
 after:
   %i1 = add i64 %i, 1
-  br label %next
+  %last = icmp eq i64 %i1, %failing
+  br i1 %last, label %ask, label %next
+ask:
+  %so.far = load i64, ptr %status, align 8
+  %failed = icmp ne i64 %so.far, 0
+  br i1 %failed, label %out, label %next
 out:
   %result = load i64, ptr %status, align 8
   ret i64 %result

@@ -29,6 +29,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
             data = empty(0)
+        if isinstance(data, Tensor):
+            _ = data._array  # a pending tensor has its own class once it was read
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
         if not isinstance(data, Tensor):
