@@ -69,7 +69,7 @@ def reading(home: Path) -> Iterator[None]:
     except (LookupError, TypeError, ValueError, AttributeError, OSError, EOFError, MemoryError,
             zipfile.BadZipFile) as error:  # fmt: skip
         raise RuntimeError(f"{home} is no exported function, or is damaged: "
-                           f"{type(error).__name__}: {error}; export it again") from None  # fmt: skip
+                           f"{type(error).__name__}: {error}") from None  # fmt: skip
 
 
 def check_stage(facts: dict[str, Any]) -> None:
