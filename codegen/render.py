@@ -5,11 +5,12 @@ What it costs: importing jinja2 30 ms, compiling a skeleton of 100 lines 3 to 20
 what is unrolled or arithmetic comes ready from Python as lines: the math functions need no
 template at all.
 
-Compiled templates are code, so this package does not keep them on disk by itself: `keep_in` takes
-a store that does, and that vouches for what it returns (the object cache's directory is checked
-to be the user's own, its entries for damage). A process that finds its kernels in the object
-cache need not render at all: `fingerprint()` stands for all text this package would emit, so that
-a cache can be asked with a kernel's description instead of its text (`identity`).
+A wheel has its templates compiled (`precompile`). Elsewhere, compiled templates are code, so this
+package does not keep them on disk by itself: `keep_in` takes a store that does, and that vouches
+for what it returns (the object cache's directory is checked to be the user's own, its entries for
+damage). A process that finds its kernels in the object cache need not render at all:
+`fingerprint()` stands for all text this package would emit, so that a cache can be asked with a
+kernel's description instead of its text (`identity`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Protocol
 
 ROOM = Path(__file__).resolve().parent
 TEMPLATES = ROOM / "templates"
+COMPILED, VERSION = ROOM / "compiled", "jinja2-version"
 
 
 class Store(Protocol):
@@ -69,9 +71,13 @@ def environment() -> Any:
     """The environment all templates share: an undefined name is an error, never empty text."""
     import jinja2
 
+    loaders: list[Any] = [jinja2.FileSystemLoader(TEMPLATES)]
+    with contextlib.suppress(OSError):
+        if (COMPILED / VERSION).read_text() == jinja2.__version__:
+            loaders.insert(0, jinja2.ModuleLoader(COMPILED))
     return jinja2.Environment(
         bytecode_cache=_bytecode_cache(_store) if _store is not None else None,
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.ChoiceLoader(loaders),
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
         cache_size=-1,
@@ -80,6 +86,14 @@ def environment() -> Any:
         keep_trailing_newline=True,
         autoescape=False,
     )
+
+
+def precompile(folder: Path) -> None:
+    """Writes all templates as Python modules; for builds of the package."""
+    import jinja2
+
+    environment().compile_templates(folder, zip=None, ignore_errors=False)
+    (folder / VERSION).write_text(jinja2.__version__)
 
 
 def render(template: str, **context: Any) -> str:
