@@ -54,6 +54,14 @@ def same_extent(a: Tensor, b: Tensor) -> bool:
     )
 
 
+def chain_between(base: Tensor | None, tensor: Tensor) -> Any:
+    """The view chain from a base to a view of it, if eager knows one."""
+    view = tensor._view
+    if view is None or base is None:
+        return None
+    return view.chain if view.base is base or same_extent(view.base, base) else None
+
+
 def current_place() -> Place | None:
     place = user_place()
     return None if place is None else Place(place[0].co_filename, line_of(place))

@@ -16,26 +16,26 @@ import re
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
-
 from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
 from ..ir.op import TABLE, Op
-from ..ir.ops.views import zeros
 from ..ir.types import FLOAT, TensorType, result_type
 from . import eager
 from .inplace import look, put
 from .rebase import Unwritable
-from .recorded import Branch, Entry, Memory, current_place, place_text, same_extent
+from .recorded import Branch, Entry, Memory, chain_between, current_place, place_text, same_extent
+from .recorded_functions import record_function
+from .recorded_grads import GradFields
 from .scalars import RunTimeNumber
 from .tensor import Tensor
 
 
-class Recorder:
+class Recorder(GradFields):
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):
+        super().__init__()
         self.builder = Builder(re.sub(r"\W+", "_", name).strip("_") or "function")
         self.entries: dict[int, Entry] = {}
         self.lying_in: dict[int, list[int]] = {}  # id of a memory's root -> ids of its tensors
@@ -50,12 +50,6 @@ class Recorder:
         self.backward_roots: set[Var] = set()
         self.on_lift: Any = None
         self.naming: Any = None  # a tensor from outside -> (kind, name)
-        # .grad fields: whose gradient a tensor is, what was read, assigned, changed
-        self.grad_owners: dict[int, Tensor] = {}
-        self.grad_assigned: dict[int, Tensor] = {}
-        self.grad_changed: dict[int, Tensor] = {}
-        self.grad_guards: list[tuple[Any, bool]] = []
-        self.guarded: dict[int, Tensor] = {}
         self.custom_count = 0
         self.numbers: dict[int, int] = {}  # id of an eager graph's node -> the op it belongs to
 
@@ -219,7 +213,8 @@ class Recorder:
                 if not tensor._requires_grad and fresh.var in self.needing:
                     fresh.var, fresh.cut = self.emit("stop_gradient", fresh.var), True
                 return self.enter(fresh)
-        chain = chain_between(self, tensor, memory)
+        base = None if memory.external is None else self.externals[memory.external]
+        chain = chain_between(base, tensor)
         if chain is None or self.describe(tensor)[0] == ARGUMENT:
             return self.set_apart(tensor, memory)
         with interpreting(self.builder):
@@ -240,24 +235,9 @@ class Recorder:
 
     def custom_function(self, node: Any, inputs: list[Tensor], outputs: list[Any]) -> None:
         """A custom Function ran: its outputs get a derivative of their own, recorded from it."""
-        results = [t for t in outputs if isinstance(t, Tensor)]
         self.custom_count += 1
-        name = f"{node.name()}_{self.custom_count}"
-        inner, read, count = record_backward(node, outputs, name)
-        if inner is None:
-            self.problems.append(read)
-            return
-        operands = [self.var_of(t) for t in (*inputs, *results, *read)]
-        vars_ = tuple(Var(self.var_of(t).type) for t in results)
-        attrs = {"backward": inner, "count": count, "outputs": len(results)}
-        self.builder.append(TABLE["call"], operands, vars_, attrs)
-        for tensor, var in zip(results, vars_):
-            entry = self.entries[id(tensor)]
-            entry.var = var
-            if not entry.chain:
-                entry.memory.var = var
-            if tensor._requires_grad:
-                self.needing.add(var)
+        inner = Recorder(f"{node.name()}_{self.custom_count}")
+        record_function(self, inner, node, inputs, outputs)
 
     # --- what the tracer tells us ---
 
@@ -342,30 +322,6 @@ class Recorder:
         self.problems.append(f"{how} ({place_text()}) hands a value to Python; return the tensor "
                              "and read it outside")  # fmt: skip
 
-    def grad_read(self, owner: Tensor) -> None:
-        """`.grad` of a tensor is looked at: a guard on its being None, and whose it is."""
-        if id(owner) in self.grad_changed or self.computed(owner):
-            return
-        grad = owner._grad
-        if grad is not None and id(grad) not in self.entries:
-            self.grad_owners[id(grad)] = owner
-        self.guard_grad(owner, grad is None)
-
-    def guard_grad(self, owner: Tensor, is_none: bool) -> None:
-        if id(owner) not in self.guarded:
-            self.guarded[id(owner)] = owner
-            self.grad_guards.append((owner, is_none))
-
-    def computed(self, tensor: Tensor) -> bool:
-        """Did the body itself compute the tensor? Then its `.grad` needs no guard."""
-        entry = self.entries.get(id(tensor))
-        return entry is not None and entry.memory.external is None
-
-    def grad_set(self, owner: Tensor) -> None:
-        """`.grad` of a tensor was replaced by another tensor or None."""
-        self.grad_assigned[id(owner)] = owner
-        self.grad_changed[id(owner)] = owner
-
     def backward_ran(self, roots: Any, retained: bool) -> None:
         """Backward went through these tensors and freed their graph."""
         if not retained:
@@ -415,40 +371,3 @@ class Recorder:
     def differentiable_writes(self) -> bool:
         """Does a gradient flow through a write into memory from outside?"""
         return any(m.external is not None and m.recorded for m in self.memories.values())
-
-
-def record_backward(node: Any, outputs: list[Any], name: str) -> Any:
-    """The custom backward as a graph, the tensors it reads, and how many inputs it is for.
-
-    It runs once, on gradients of ones, with a recorder of its own.
-    """
-    inner = Recorder(name)
-    grads = [Tensor._wrap(np.ones(t._array.shape, t.dtype.storage), t.dtype) for t in outputs
-             if isinstance(t, Tensor)]  # fmt: skip
-    previous = state.grad_enabled
-    state.grad_enabled = True
-    try:
-        with interpreting(inner):
-            for grad in grads:
-                inner.var_of(grad)
-            results = node.apply(list(grads))
-            filled = [zeros(t) if r is None else r for r, t in zip(results, node._in_types)]
-    finally:
-        state.grad_enabled = previous
-    if inner.problems or inner.branches:
-        return None, f"the backward of {node.name()} looks at values", 0
-    graph = inner.finish(filled)
-    read = inner.externals[len(grads) :]
-    inputs = (*graph.inputs[len(grads) :], *graph.inputs[: len(grads)])
-    return graph.replace(inputs=inputs), read, len(node._in_types)
-
-
-def chain_between(recorder: Recorder, tensor: Tensor, memory: Memory) -> Any:
-    """The view chain from a known external base to another view of it, if eager knows one."""
-    view = tensor._view
-    if view is None or memory.external is None:
-        return None
-    base = recorder.externals[memory.external]
-    if view.base is base or same_extent(view.base, base):
-        return view.chain
-    return None

@@ -1,0 +1,62 @@
+"""Custom autograd Functions in a recording: ops with a derivative of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir.bind import interpreting, state
+from ..ir.graph import Var
+from ..ir.op import TABLE
+from ..ir.ops.views import zeros
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+
+def record_function(
+    recorder: Recorder, inner: Recorder, node: Any, inputs: list[Tensor], outputs: list[Any]
+) -> None:
+    """Puts a `call` with the Function's backward, recorded by `inner`, behind its outputs."""
+    results = [t for t in outputs if isinstance(t, Tensor)]
+    graph, read, count = record_backward(inner, node, results)
+    if graph is None:
+        recorder.problems.append(read)
+        return
+    operands = [recorder.var_of(t) for t in (*inputs, *results, *read)]
+    vars_ = tuple(Var(recorder.var_of(t).type) for t in results)
+    attrs = {"backward": graph, "count": count, "outputs": len(results)}
+    recorder.builder.append(TABLE["call"], operands, vars_, attrs)
+    for tensor, var in zip(results, vars_):
+        entry = recorder.entries[id(tensor)]
+        entry.var = var
+        if not entry.chain:
+            entry.memory.var = var
+        if tensor._requires_grad:
+            recorder.needing.add(var)
+
+
+def record_backward(inner: Recorder, node: Any, results: list[Tensor]) -> Any:
+    """The custom backward as a graph, the tensors it reads, and how many inputs it is for.
+
+    It runs once, on gradients of ones, with a recorder of its own.
+    """
+    grads = [Tensor._wrap(np.ones(t._array.shape, t.dtype.storage), t.dtype) for t in results]
+    previous = state.grad_enabled
+    state.grad_enabled = True
+    try:
+        with interpreting(inner):
+            for grad in grads:
+                inner.var_of(grad)
+            given = node.apply(list(grads))
+            filled = [zeros(t) if r is None else r for r, t in zip(given, node._in_types)]
+    finally:
+        state.grad_enabled = previous
+    if inner.problems or inner.branches:
+        return None, f"the backward of {node.name()} looks at values", 0
+    graph = inner.finish(filled)
+    read = inner.externals[len(grads) :]
+    inputs = (*graph.inputs[len(grads) :], *graph.inputs[: len(grads)])
+    return graph.replace(inputs=inputs), read, len(node._in_types)

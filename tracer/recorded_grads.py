@@ -1,0 +1,45 @@
+"""`.grad` fields in a recording: whose gradient a tensor is, what was read, assigned, changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .recorded import Entry
+from .tensor import Tensor
+
+
+class GradFields:
+    """What a recorder notes about `.grad`."""
+
+    entries: dict[int, Entry]
+
+    def __init__(self) -> None:
+        self.grad_owners: dict[int, Tensor] = {}
+        self.grad_assigned: dict[int, Tensor] = {}
+        self.grad_changed: dict[int, Tensor] = {}
+        self.grad_guards: list[tuple[Any, bool]] = []
+        self.guarded: dict[int, Tensor] = {}
+
+    def grad_read(self, owner: Tensor) -> None:
+        """`.grad` of a tensor is looked at: a guard on its being None, and whose it is."""
+        if id(owner) in self.grad_changed or self.computed(owner):
+            return
+        grad = owner._grad
+        if grad is not None and id(grad) not in self.entries:
+            self.grad_owners[id(grad)] = owner
+        self.guard_grad(owner, grad is None)
+
+    def guard_grad(self, owner: Tensor, is_none: bool) -> None:
+        if id(owner) not in self.guarded:
+            self.guarded[id(owner)] = owner
+            self.grad_guards.append((owner, is_none))
+
+    def computed(self, tensor: Tensor) -> bool:
+        """Did the body itself compute the tensor? Then its `.grad` needs no guard."""
+        entry = self.entries.get(id(tensor))
+        return entry is not None and entry.memory.external is None
+
+    def grad_set(self, owner: Tensor) -> None:
+        """`.grad` of a tensor was replaced by another tensor or None."""
+        self.grad_assigned[id(owner)] = owner
+        self.grad_changed[id(owner)] = owner
