@@ -114,7 +114,8 @@ class Exported:
         library = ctypes.CDLL(str(home / name))
         self.forward = Stage(library, stages["forward"])
         self.backward = Stage(library, stages["backward"]) if "backward" in stages else None
-        with np.load(home / "weights.npz", allow_pickle=False) as kept:
+        path = home / "weights.npz"
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
             self.weights = {int(key[5:]): kept[key].copy() for key in kept.files}
 
     def arrays(self, arguments: Any) -> list[np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def run_ir(options: Any) -> int:
 
 def inputs_of(graph: Any, path: str | None) -> list[Any]:
     """Arrays for all inputs, by name or by number."""
-    given = dict(np.load(path, allow_pickle=False)) if path else {}
+    given = arrays_of(path) if path else {}
     arrays = []
     for number, item in enumerate(graph.inputs):
         key = next((k for k in (item.name, str(number), f"arr_{number}") if k in given), None)
@@ -49,6 +50,15 @@ def inputs_of(graph: Any, path: str | None) -> list[Any]:
                              "give it in --inputs by name or number")  # fmt: skip
         arrays.append(given[key])
     return arrays
+
+
+def arrays_of(path: str) -> dict[str, Any]:
+    """The arrays of an .npz file; objects are refused."""
+    try:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as given:
+            return dict(given)
+    except (ValueError, TypeError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is no .npz file of plain arrays: {error}") from None
 
 
 def load_target(target: str) -> Any:
