@@ -262,12 +262,13 @@ def with_addend(multiply: Any) -> Any:
 
     def evaluate(addend: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         result = multiply(a, b)
-        beta, alpha = result.dtype.type(beta), result.dtype.type(alpha)
         if alpha != 1:
-            result = result * alpha
+            result = result * result.dtype.type(alpha)
         if beta == 0:
             return result
-        return result + (addend if beta == 1 else addend * beta)
+        if beta != 1:
+            addend = addend * result.dtype.type(beta)
+        return np.add(result, addend, out=result if result.ndim else None)
 
     return evaluate
 
@@ -314,7 +315,9 @@ addmm_op = define(
     samples=drawn(((3, 2), (3, 4), (4, 2), {}), ((2,), (3, 4), (4, 2), {"beta": 2, "alpha": 0.5})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
              mat1=lambda grad, mat2, alpha: scale(mm_op(grad, transposed(mat2)), alpha),
-             mat2=lambda grad, mat1, alpha: scale(mm_op(transposed(mat1), grad), alpha)),
+             # mat2 is mostly a weight transposed: so is its gradient, made in the weight's layout
+             mat2=lambda grad, mat1, alpha: scale(
+                 transposed(mm_op(transposed(grad), mat1)), alpha)),
 )  # fmt: skip
 
 
