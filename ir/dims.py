@@ -77,7 +77,7 @@ class Sizes:
 
     def size(self, value: Any) -> Any:
         """A number as the size of a dimension: 0 and 1 are plain."""
-        if not isinstance(value, Dim):
+        if not is_dim(value):
             return value
         if value < 2:
             return int(value)
@@ -178,7 +178,7 @@ class Dim:
         self.formula, self.value, self.sizes = formula, value, sizes
 
     @property
-    def __class__(self) -> Any:  # so that isinstance(n, int) says what users expect
+    def __class__(self) -> Any:  # type: ignore[misc]  # so that isinstance(n, int) is true
         return type(self.value)
 
     def plain(self) -> Any:
@@ -204,7 +204,7 @@ class Dim:
         return complex(self.plain())
 
     def __bool__(self) -> bool:
-        return self != 0
+        return bool(operator.ne(self, 0))
 
     def __hash__(self) -> int:
         return hash(self.plain())
@@ -238,13 +238,13 @@ class Dim:
     # --- arithmetic ---
 
     def __neg__(self) -> Any:
-        return 0 - self
+        return operator.sub(0, self)
 
     def __pos__(self) -> Any:
         return self
 
     def __abs__(self) -> Any:
-        return self if self >= 0 else -self
+        return self if operator.ge(self, 0) else -self
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -375,10 +375,10 @@ def replaced(value: Any, meaning: Callable[[Any], Any], kinds: Any) -> Any:
             return value
         return value._make(items) if hasattr(value, "_make") else type(value)(items)
     if isinstance(value, dict):
-        items = {k: replaced(v, meaning, kinds) for k, v in value.items()}
-        if all(items[k] is v for k, v in value.items()):
+        pairs = {k: replaced(v, meaning, kinds) for k, v in value.items()}
+        if all(pairs[k] is v for k, v in value.items()):
             return value
-        return type(value)(items)
+        return type(value)(pairs)
     return value
 
 

@@ -32,6 +32,10 @@ class Formula:
         """The sizes it mentions."""
         raise NotImplementedError
 
+    def replaced(self, known: Mapping[str, Polynomial]) -> Formula:
+        """With formulas in place of names."""
+        raise NotImplementedError
+
 
 class Call(Formula):
     """A Python operator on formulas and numbers."""
@@ -47,8 +51,7 @@ class Call(Formula):
     def names(self) -> set[str]:
         return set().union(*(a.names() for a in self.arguments if isinstance(a, Formula)))
 
-    def replaced(self, known: Mapping[str, Polynomial]) -> Any:
-        """With formulas in place of names."""
+    def replaced(self, known: Mapping[str, Polynomial]) -> Formula:
         left, right = (a.replaced(known) if isinstance(a, Formula) else a for a in self.arguments)
         if isinstance(left, Polynomial) and isinstance(right, Polynomial):
             if self.sign == "//":
@@ -113,7 +116,6 @@ class Polynomial(Formula):
         return found
 
     def replaced(self, known: Mapping[str, Polynomial]) -> Polynomial:
-        """With formulas in place of names."""
         if not known or not self.names() & known.keys():
             return self
         total = polynomial(0)

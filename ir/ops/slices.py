@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Op, define
-from ..types import INTEGER, TensorType, normalize_dim
+from ..types import INTEGER, Shape, TensorType, normalize_dim
 from ..value import Value, public
 from .kinds import view
 from .views import as_int, unsqueeze_op, zeros
@@ -131,7 +131,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     return slice_op(input, dim=dim, start=start, stop=start + length, step=1)
 
 
-def diagonal_count(shape: Any, offset: int, dim1: int, dim2: int) -> int:
+def diagonal_count(shape: Shape, offset: int, dim1: int, dim2: int) -> int:
     """How many elements a diagonal has."""
     rows, columns = shape[dim1], shape[dim2]
     return max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
