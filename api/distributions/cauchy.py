@@ -7,27 +7,15 @@ from typing import Any
 
 from .. import Size, full
 from ..tracer.tensor import Tensor
-from . import constraints
-from .distribution import Elementwise
+from .location_scale import LocationScale
 
 
-class Cauchy(Elementwise):
+class Cauchy(LocationScale):
     """Cauchy(loc, scale): median `loc`, half width at half height `scale`."""
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self._set(validate_args, loc=loc, scale=scale)
 
     @property
     def mean(self) -> Tensor:
         return full(self._extended_shape(), math.nan, dtype=self.loc.dtype)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -14,6 +14,7 @@ from .binomial import Binomial
 from .categorical import Categorical
 from .cauchy import Cauchy
 from .continuous_bernoulli import ContinuousBernoulli
+from .covariance import half_log_det
 from .dirichlet import Dirichlet
 from .exp_family import ExponentialFamily
 from .exponential import Exponential
@@ -24,7 +25,8 @@ from .half_normal import HalfNormal
 from .independent import Independent
 from .kl import kl_divergence, register_kl
 from .laplace import Laplace
-from .multivariate_normal import MultivariateNormal, _batch_mahalanobis, _half_log_det
+from .lowrank_multivariate_normal import LowRankMultivariateNormal
+from .multivariate_normal import MultivariateNormal, _batch_mahalanobis
 from .normal import Normal
 from .one_hot_categorical import OneHotCategorical
 from .pareto import Pareto
@@ -151,6 +153,9 @@ def _laplace(p: Any, q: Any) -> Tensor:
     return -ratio.log() + away / q.scale + ratio * (-away / p.scale).exp() - 1
 
 
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate_normal(p: Any, q: Any) -> Tensor:
     if p.event_shape != q.event_shape:
@@ -162,7 +167,7 @@ def _multivariate_normal(p: Any, q: Any) -> Tensor:
     ratio = linalg.solve_triangular(tril_q.expand(shape), tril_p.expand(shape), upper=False)
     trace = ratio.pow(2).sum((-2, -1))
     distance = _batch_mahalanobis(tril_q, q.loc - p.loc)
-    return _half_log_det(tril_q) - _half_log_det(tril_p) + 0.5 * (trace + distance - n)
+    return half_log_det(tril_q) - half_log_det(tril_p) + 0.5 * (trace + distance - n)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)

@@ -6,27 +6,11 @@ from typing import Any
 
 from .. import Size, finfo
 from ..tracer.tensor import Tensor
-from . import constraints
-from .distribution import Elementwise
+from .location_scale import LocationScale
 
 
-class Laplace(Elementwise):
+class Laplace(LocationScale):
     """Laplace(loc, scale): two exponential tails around `loc`."""
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self._set(validate_args, loc=loc, scale=scale)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import Size, broadcast_shapes, cholesky_inverse, eye, linalg, matmul
+from .. import Size, broadcast_shapes, linalg, matmul
 from ..tracer.tensor import Tensor
 from . import constraints
+from .covariance import ONE_FORM, Covariance, factor_of, given_form, half_log_det
 from .distribution import Distribution, Elementwise
-from .utils import _standard_normal, lazy_property
-
-_MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
+from .utils import _standard_normal
 
 
 def _batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
@@ -26,19 +25,7 @@ def _batch_mahalanobis(tril: Tensor, x: Tensor) -> Tensor:
     return solved.squeeze(-1).pow(2).sum(-1)
 
 
-def _half_log_det(tril: Tensor) -> Tensor:
-    return tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-
-
-def _precision_to_scale_tril(precision: Tensor) -> Tensor:
-    # the flipped factor of the flipped matrix is upper triangular; its inverse is the wanted one
-    flipped = linalg.cholesky(precision.flip((-2, -1)))
-    inverse = flipped.flip((-2, -1)).transpose(-2, -1)
-    identity = eye(precision.shape[-1], dtype=precision.dtype)
-    return linalg.solve_triangular(inverse, identity, upper=False)
-
-
-class MultivariateNormal(Elementwise):
+class MultivariateNormal(Covariance, Elementwise):
     """MultivariateNormal(loc, covariance_matrix=None, precision_matrix=None, scale_tril=None)."""
 
     arg_constraints = {
@@ -56,12 +43,10 @@ class MultivariateNormal(Elementwise):
                  validate_args: bool | None = None) -> None:  # fmt: skip
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        values = (covariance_matrix, precision_matrix, scale_tril)
-        given = [(n, v) for n, v in zip(_MATRICES, values) if v is not None]
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril "
-                             "may be specified.")  # fmt: skip
-        name, matrix = given[0]
+        given = given_form(covariance_matrix, precision_matrix, scale_tril)
+        if given is None:
+            raise ValueError(ONE_FORM)
+        name, matrix = given
         if matrix.dim() < 2:
             word = "scale_tril matrix" if name == "scale_tril" else name
             raise ValueError(f"{word} must be at least two-dimensional, with optional leading "
@@ -70,31 +55,7 @@ class MultivariateNormal(Elementwise):
         setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
         self.loc = loc.expand(batch_shape + (-1,))
         Distribution.__init__(self, batch_shape, self.loc.shape[-1:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = linalg.cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix)
-
-    def _matrix_shape(self) -> Size:
-        return self._batch_shape + self._event_shape + self._event_shape
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The lower Cholesky factor of the covariance."""
-        return self._unbroadcasted_scale_tril.expand(self._matrix_shape())
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        tril = self._unbroadcasted_scale_tril
-        return matmul(tril, tril.mT).expand(self._matrix_shape())
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        return cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._matrix_shape())
+        self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
     @property
     def mean(self) -> Tensor:
@@ -118,9 +79,9 @@ class MultivariateNormal(Elementwise):
         tril = self._unbroadcasted_scale_tril
         distance = _batch_mahalanobis(tril, value - self.loc)
         constant = self._event_shape[0] * math.log(2 * math.pi)
-        return -0.5 * (constant + distance) - _half_log_det(tril)
+        return -0.5 * (constant + distance) - half_log_det(tril)
 
     def entropy(self) -> Tensor:
-        half_log_det = _half_log_det(self._unbroadcasted_scale_tril)
-        value = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + half_log_det
+        constant = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi))
+        value = constant + half_log_det(self._unbroadcasted_scale_tril)
         return value.expand(self._batch_shape) if self._batch_shape else value

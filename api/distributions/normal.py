@@ -9,30 +9,15 @@ from .. import Size
 from .. import normal as draw_normal
 from ..tracer.modes import no_grad
 from ..tracer.tensor import Tensor
-from . import constraints
-from .distribution import Elementwise
 from .exp_family import ExponentialFamily
+from .location_scale import LocationScale
 from .utils import _standard_normal
 
 
-class Normal(Elementwise, ExponentialFamily):
+class Normal(LocationScale, ExponentialFamily):
     """Normal(loc, scale): mean `loc`, standard deviation `scale`."""
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _mean_carrier_measure = 0
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self._set(validate_args, loc=loc, scale=scale)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def stddev(self) -> Tensor:

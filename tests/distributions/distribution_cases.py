@@ -24,6 +24,10 @@ DISTRIBUTIONS = [
     "MultivariateNormal(v, m)",
     "MultivariateNormal(v, precision_matrix=m)",
     "MultivariateNormal(v, scale_tril=torch.linalg.cholesky(m).expand(2, 3, 3))",
+    "LowRankMultivariateNormal(v, torch.stack([v, w], -1), w)",
+    "Wishart(torch.tensor(4.0), m.detach())",  # torch cannot differentiate samples twice drawn
+    "Wishart(torch.tensor([4.0, 5.5]), precision_matrix=m.detach())",
+    "GeneralizedPareto(r, a, 0.1 * r)",
     "Independent(Normal(v, w), 1)",
     "Exponential(a)",
     "Laplace(r, a)",
@@ -62,6 +66,10 @@ DISTRIBUTIONS = [
 ]
 
 PAIRS = [
+    "LowRankMultivariateNormal(v, w[..., None], w) | LowRankMultivariateNormal(w, v[..., None], w)",
+    "LowRankMultivariateNormal(v, w.unsqueeze(-1), w) | MultivariateNormal(v, m)",
+    "MultivariateNormal(v, m) | LowRankMultivariateNormal(v, w.unsqueeze(-1), w)",
+    "Wishart(torch.tensor(4.0), m) | Wishart(torch.tensor(5.0), 2 * m)",
     "Normal(r, a) | Normal(0., 1.)",
     "Bernoulli(s) | Bernoulli(logits=r)",
     "Beta(a, b) | Beta(b, a)",
