@@ -221,15 +221,21 @@ class CompiledFunctionBackward(Node):
             for g, t in zip([*grads, *[None] * len(self.out_types)], self.out_types)
         ]
         if state.grad_enabled:
-            return self.differentiable_apply(filled)
+            return self.arriving(grads, self.differentiable_apply(filled))
         kept = [self.input_array(k) for k in self.parts.saved_inputs]
         arrays = self.backward.call(*self.saved, *kept, *[g._array for g in filled])
-        return self.backward.finish(arrays, ())
+        return self.arriving(grads, self.backward.finish(arrays, ()))
 
-    def differentiable_apply(self, grads: list[Any]) -> list[Any]:
+    def arriving(self, grads: list[Any], found: list[Any]) -> list[Any]:
+        """None for inputs that none of the gradients given leads to: they get none at all."""
+        given = sum(1 << k for k, g in zip(self.function.differentiable, grads) if g is not None)
+        reached = self.function.reached
+        return [g if reached[k] & given else None for k, g in zip(self.wanted, found)]
+
+    def differentiable_apply(self, filled: list[Any]) -> list[Any]:
         """create_graph: backward as a compiled function of the same inputs."""
         inputs = [self.checked(k) for k in range(len(self.inputs))]
-        return self.function.gradient(self.wanted).run([*inputs, *grads])
+        return self.function.gradient(self.wanted).run([*inputs, *filled])
 
     def checked(self, position: int) -> Tensor:
         tensor, version = self.inputs[position], self.versions[position]

@@ -7,6 +7,8 @@ does, so before fusion the two agree bit for bit.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,16 +107,19 @@ def propagate(graph: Graph, builder: Builder, grads: dict[Var, Any], targets: se
     builder.place = builder.origin = None
 
 
-def reached(graph: Graph, results: Sequence[int]) -> frozenset[int]:
-    """Positions of the inputs that a gradient of `results` (numbers of results) can arrive at."""
+def reached(graph: Graph, results: Sequence[int]) -> dict[int, int]:
+    """By position, the inputs that gradients of `results` (numbers of results) can arrive at: which
+    of them, as bits."""
     found = [o.var for o in graph.outputs if o.kind == RESULT]
-    arriving = {found[k] for k in results}
+    arriving: dict[Var, int] = {}
+    for k in results:
+        arriving[found[k]] = arriving.get(found[k], 0) | 1 << k
     for node in reversed(graph.nodes):
-        if any(v in arriving for v in node.outputs):
-            differentiable = {v for v in node.present() if v.dtype.is_differentiable}
-            arriving.update(v for k, v in enumerate(node.inputs)
-                            if v in differentiable and node.op.rule_for(k) is not None)  # fmt: skip
-    return frozenset(k for k, i in enumerate(graph.inputs) if i.var in arriving)
+        bits = functools.reduce(operator.or_, (arriving.get(v, 0) for v in node.outputs), 0)
+        for k, var in enumerate(node.inputs):
+            if bits and var is not None and var.dtype.is_differentiable and node.op.rule_for(k):
+                arriving[var] = arriving.get(var, 0) | bits
+    return {k: arriving[i.var] for k, i in enumerate(graph.inputs) if i.var in arriving}
 
 
 def wants_gradient(node: Node, position: int, reaching: set[Var]) -> bool:

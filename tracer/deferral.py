@@ -23,7 +23,15 @@ from ..ir.bind import interpreting, state
 from ..ir.op import Op
 from ..ir.types import DType, TensorType
 from . import eager
-from .inplace import assign, check_history, check_memory, needs_grad, run_inplace
+from .inplace import (
+    assign,
+    check_history,
+    check_memory,
+    check_operands,
+    needs_grad,
+    new_value,
+    run_inplace,
+)
 from .overlap import shows_twice
 from .pending import Family, Pending, memory_of, settled
 from .recorded import current_place
@@ -287,6 +295,7 @@ class Deferral:
         facts, self.facts = self.facts, True
         try:
             check_memory(target)
+            check_operands(function, target, args)
             tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
             if resizing or (target._view is not None and shows_twice(target)):
                 self.settle()
@@ -300,7 +309,7 @@ class Deferral:
             self.facts = False
             args = tuple(before if a is target else a for a in args)
             kwargs = {name: before if a is target else a for name, a in kwargs.items()}
-            result = function(before, *args, **kwargs)
+            result = new_value(function, before, args, kwargs, tracked)
             self.facts = True
             return assign(target, result, before, function.__name__, tracked)
         finally:

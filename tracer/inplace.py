@@ -75,12 +75,18 @@ def run_inplace(
     if repeated:
         result = run_in_turns(function, target, before, args, kwargs)
     else:
-        result = function(before, *args, **kwargs)
-    if tracked and hasattr(function, "inplace_result") and target.dtype.category >= FLOAT:
-        result = function.inplace_result(result, before, *args, **kwargs)
+        result = new_value(function, before, args, kwargs, tracked)
     if resizing:
         take_shape(target, result)
     return assign(target, result, before, function.__name__, tracked)
+
+
+def new_value(function: Any, before: Tensor, args: Any, kwargs: Any, tracked: bool) -> Tensor:
+    """What `function_` writes in the place of `before`."""
+    result = function(before, *args, **kwargs)
+    if tracked and hasattr(function, "inplace_result") and before.dtype.category >= FLOAT:
+        return function.inplace_result(result, before, *args, **kwargs)
+    return result
 
 
 def needs_grad(args: Any, kwargs: Any) -> bool:
