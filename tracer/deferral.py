@@ -27,12 +27,11 @@ from .inplace import (
     assign,
     check_history,
     check_memory,
-    check_operands,
     needs_grad,
     new_value,
     run_inplace,
 )
-from .overlap import shows_twice
+from .overlap import check_operands, shows_twice
 from .pending import Family, Pending, memory_of, settled
 from .recorded import current_place
 from .steps import ALIAS, WRITTEN, Step

@@ -16,7 +16,7 @@ from ..ir import value as value_module
 from ..ir.bind import state
 from ..ir.types import FLOAT, TensorType, type_word
 from .eager import cast_array, history, run
-from .overlap import run_in_turns, shows_twice
+from .overlap import check_operands, run_in_turns, shows_twice
 from .places import describe_place, user_place
 from .quiet import quiet, restore
 from .rebase import AsStridedBackward0, CopySlices, look, put
@@ -152,42 +152,6 @@ _OVERLAP = (
     "unsupported operation: more than one element of the written-to tensor refers to a single "
     "memory location. Please clone() the tensor before performing the operation."
 )
-
-
-_PARTIAL = (
-    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
-    "single memory location. Please clone() the tensor before performing the operation."
-)
-
-
-def check_operands(function: Any, target: Tensor, args: Any) -> None:
-    """Elementwise writes must not change elements that they have still to read."""
-    op = getattr(function, "op", None)
-    if op.kind != "pointwise" if op is not None else function.__name__ != "copy":
-        return
-    array = target._array
-    for value in args:
-        if isinstance(value, Tensor) and value is not target:
-            other = value._array
-            if np.may_share_memory(array, other) and overlap_partly(array, other):
-                raise RuntimeError(_PARTIAL)
-
-
-def overlap_partly(a: np.ndarray, b: np.ndarray) -> bool:
-    """Do two blocks overlap without being the same? As in torch, only blocks without gaps count."""
-    if a.strides == b.strides and a.shape == b.shape and a.ctypes.data == b.ctypes.data:
-        return False
-    return is_block(a) and is_block(b)
-
-
-def is_block(array: np.ndarray) -> bool:
-    """Are the elements one block of memory, in any order of dimensions?"""
-    expected = array.itemsize
-    for step, size in sorted((s, n) for s, n in zip(array.strides, array.shape) if n != 1):
-        if step != expected:
-            return False
-        expected *= size
-    return True
 
 
 def check_memory(target: Tensor) -> None:

@@ -1,6 +1,6 @@
-"""Writes to views that show one element several times, such as overlapping windows.
+"""Writes whose memory overlaps: with what they read, which is refused, or with itself.
 
-torch runs an in-place op element after element, so one that is shown k times is changed k times.
+Views such as overlapping windows show one element several times. torch runs an in-place op element after element, so one that is shown k times is changed k times.
 Here the op runs on the whole view once per turn, and each turn keeps the elements whose it is.
 """
 
@@ -13,7 +13,41 @@ import numpy as np
 from ..ir.bind import state
 from .tensor import Tensor
 
+_PARTIAL = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+    "single memory location. Please clone() the tensor before performing the operation."
+)
 _MAY_OVERLAP = {"as_strided", "unfold"}
+
+
+def check_operands(function: Any, target: Tensor, args: Any) -> None:
+    """Elementwise writes must not change elements that they have still to read."""
+    op = getattr(function, "op", None)
+    if op.kind != "pointwise" if op is not None else function.__name__ != "copy":
+        return
+    array = target._array
+    for value in args:
+        if isinstance(value, Tensor) and value is not target:
+            other = value._array
+            if np.may_share_memory(array, other) and overlap_partly(array, other):
+                raise RuntimeError(_PARTIAL)
+
+
+def overlap_partly(a: np.ndarray, b: np.ndarray) -> bool:
+    """Do two blocks overlap without being the same? As in torch, only blocks without gaps count."""
+    if a.strides == b.strides and a.shape == b.shape and a.ctypes.data == b.ctypes.data:
+        return False
+    return is_block(a) and is_block(b)
+
+
+def is_block(array: np.ndarray) -> bool:
+    """Are the elements one block of memory, in any order of dimensions?"""
+    expected = array.itemsize
+    for step, size in sorted((s, n) for s, n in zip(array.strides, array.shape) if n != 1):
+        if step != expected:
+            return False
+        expected *= size
+    return True
 
 
 def shows_twice(target: Tensor) -> bool:
