@@ -46,8 +46,12 @@ class Picture:
     """
 
     def __init__(self, items: list[Item], edges: list[tuple[Any, Any, str]], title: str):
+        self.title, self.sources = title, {item.key for item in items}
         self.items, self.edges = beside_readers(items, edges)
-        self.title = title
+
+    def source_of(self, key: Any) -> Any:
+        """What a box is of: several may be of one weight."""
+        return key if key in self.sources else key[0]
 
     def layout(self) -> Layout:
         """Where boxes and edges are."""
@@ -137,14 +141,18 @@ def item_svg(item: Item, layout: Layout) -> str:
 
 
 def edge_svg(path: list[tuple[float, float]]) -> str:
+    return f'<path d="{curve(path)}" marker-end="url(#tip)"/>'
+
+
+def curve(path: list[tuple[float, float]], digits: int = 1) -> str:
     """A smooth line through the points, upright at each of them."""
-    (x, y), text = path[0], ""
-    text = f"M{x:.1f} {y:.1f}"
+    x, y = path[0]
+    text = f"M{x:.{digits}f} {y:.{digits}f}"
     for nx, ny in path[1:]:
-        middle = (y + ny) / 2
-        text += f"C{x:.1f} {middle:.1f} {nx:.1f} {middle:.1f} {nx:.1f} {ny:.1f}"
+        points = (x, (y + ny) / 2, nx, (y + ny) / 2, nx, ny)
+        text += "C" + " ".join(f"{value:.{digits}f}" for value in points)
         x, y = nx, ny
-    return f'<path d="{text}" marker-end="url(#tip)"/>'
+    return text
 
 
 # --- what is drawn -------------------------------------------------------------------------------

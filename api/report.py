@@ -6,17 +6,17 @@ long, so they go into the page compressed.
 
 from __future__ import annotations
 
-import base64
 import inspect
 import json
 import linecache
-import zlib
 from pathlib import Path
 from typing import Any
 
 from . import report_data as data
 from .executor import native_wanted
 from .ir.graph import Graph
+from .report_graph import graph_picture
+from .report_pack import packed
 
 PLAIN = ("version", "name", "status", "reason", "explain", "guards", "machine", "open")
 CONTEXT = 2  # lines shown around a source line that an op came from
@@ -28,9 +28,8 @@ def write_report(function: Any, path: str) -> str:
 
     shown = collect(function)
     plain = {key: shown.pop(key) for key in PLAIN}
-    packed = zlib.compress(json.dumps(shown, separators=(",", ":")).encode(), 9)
     text = render("report.html.j2", report=dict(
-        title=plain["name"], data=embed(plain), packed=base64.b64encode(packed).decode(),
+        title=plain["name"], data=embed(plain), packed=packed(shown),
     ))  # fmt: skip
     Path(path).write_text(text, encoding="utf-8")
     return str(path)
@@ -47,7 +46,8 @@ def collect(function: Any) -> dict[str, Any]:
         "version": data.VERSION, "name": function.name, "status": "compiled", "reason": "",
         "open": [], "explain": function.explain(), "guards": [], "ops": [], "units": [],
         "source": [], "trace": [], "forward": [], "backward": [], "kernels": [], "passes": [],
-        "memory": [], "saved": [], "modules": [], "rules": {}, "machine": machine(),
+        "memory": [], "saved": [], "modules": [], "pictures": [], "rules": {},
+        "machine": machine(),
     }  # fmt: skip
     trace = function.newest()
     failure = function.failure
@@ -99,12 +99,14 @@ def add_trace(shown: dict[str, Any], trace: Any) -> None:
         shown["trace"].append({
             "title": title, "lines": data.graph_lines(segment.function.trace, numbers.of_trace(k)),
         })  # fmt: skip
+        shown["pictures"] += graph_picture(segment.function.trace, f"{title or 'trace'}",
+                                           numbers.of_trace(k))  # fmt: skip
         for stage, steps in segment.function.passes.items():
             shown["passes"].append(
                 {
                     "title": f"{title or 'all'}: {stage}",
                     "segment": k,
-                    "steps": data.pass_data(start_of(segment, stage), steps),
+                    "steps": data.pass_data(start_of(segment, stage), steps, numbers.of(k)),
                 }
             )
         natives += add_units(shown, trace, k, segment, numbers.of(k), title)
@@ -130,7 +132,8 @@ def segment_title(k: int, segment: Any, segments: list[Any]) -> str:
     for j, parent in enumerate(segments):
         for outcome, child in parent.children.items():
             if child is segment:
-                return f"segment {k}: after segment {j} came out {outcome} ({parent.place})"
+                place = Path(str(parent.place)).name
+                return f"segment {k}: after segment {j} came out {outcome} ({place})"
     return f"segment {k}: the beginning"
 
 
@@ -145,6 +148,7 @@ def add_units(shown: dict[str, Any], trace: Any, k: int, segment: Any, ops: Any,
         shown["units"].append({"stage": stage, "segment": k, "name": executor.graph.name})
         lines = data.graph_lines(executor.graph, ops)
         shown[stage].append({"title": title, "unit": unit, "lines": lines})
+        shown["pictures"] += graph_picture(executor.graph, f"{stage} {title}".strip(), ops, unit)
         if executor.native is not None:
             natives.append((unit, executor.native, ops))
     if len(executors) == 2:
@@ -216,11 +220,12 @@ def source_data(shown: dict[str, Any], function: Any) -> list[dict[str, Any]]:
         if op["place"] is not None:
             file, line = op["place"]
             ops.setdefault((file, line), []).append(k)
-            wanted.setdefault(file, set()).update(range(line - CONTEXT, line + CONTEXT + 1))
     body = function_lines(function)
     if body is not None:
-        wanted = {body[0]: set(), **wanted}
-        wanted[body[0]].update(body[1])
+        wanted[body[0]] = set(body[1])
+    for file, line in ops:
+        if line not in wanted.setdefault(file, set()):
+            wanted[file].update(range(line - CONTEXT, line + CONTEXT + 1))
     heat = heat_of(shown)
     found = []
     for file, numbers in wanted.items():

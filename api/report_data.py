@@ -10,13 +10,17 @@ from __future__ import annotations
 import difflib
 import linecache
 import re
+import textwrap
+from dataclasses import replace
 from typing import Any
 
 from .ir.graph import SAVED, Graph, Node
 from .ir.printer import number, print_node, print_output
 from .ir.program import HostCall
 
-VERSION = 1
+VERSION = 2
+MOST_NAMES = 5  # of ops in a kernel's title
+MOST_RULE_LINES = 14
 Line = list[Any]  # text, node numbers, op numbers
 
 
@@ -77,15 +81,20 @@ def rules_of(node: Node) -> list[list[str]]:
         if code is None:
             continue
         parameters = ", ".join(code.co_varnames[: code.co_argcount])
-        last = max((p[1] or 0 for p in code.co_positions()), default=0) if hasattr(
-            code, "co_positions") else 0  # fmt: skip
-        first = code.co_firstlineno
-        lines = [linecache.getline(code.co_filename, n).strip()
-                 for n in range(first, min(max(last, first), first + 3) + 1)]  # fmt: skip
         place = "/".join(code.co_filename.replace("\\", "/").split("/")[-3:])
-        found.append([node.op.input_name(position), parameters, " ".join(lines),
-                      f"{place}:{first}"])  # fmt: skip
+        found.append([node.op.input_name(position), parameters, source_of(code),
+                      f"{place}:{code.co_firstlineno}"])  # fmt: skip
     return found
+
+
+def source_of(code: Any) -> str:
+    """The lines of a function."""
+    first = code.co_firstlineno
+    last = max((line or first for _, _, line in code.co_lines()), default=first)
+    numbers = range(first, min(last, first + MOST_RULE_LINES) + 1)
+    return textwrap.dedent(
+        "".join(linecache.getline(code.co_filename, n) for n in numbers)
+    ).rstrip()
 
 
 # --- kernels -------------------------------------------------------------------------------------
@@ -170,10 +179,11 @@ class Matcher:
 def kernel_data(unit: int, native: Any, times: list[float | None], ops: Any) -> list[Any]:
     """A section per step that runs, in order."""
     program, graph, found = native.program, native.graph, []
-    for k, step in enumerate(program.steps):
-        info = program.kernels[step.kernel]
+    infos = with_folded([program.kernels[step.kernel] for step in program.steps], graph)
+    for k, (step, info) in enumerate(zip(program.steps, infos)):
         found.append({
             "unit": unit, "number": k, "name": info.name, "kind": info.kind, "ns": times[k],
+            "title": kernel_title(info, graph),
             "bytes": info.bytes, "flops": info.flops, "nodes": list(info.nodes),
             "ops": sorted({op for n in info.nodes for op in ops(n, graph.nodes[n])}),
             "chunks": 0 if isinstance(step, HostCall) else step.chunks,
@@ -183,6 +193,41 @@ def kernel_data(unit: int, native: Any, times: list[float | None], ops: Any) -> 
             "lines": kernel_lines(info, graph, ops),
         })  # fmt: skip
     return found
+
+
+def with_folded(infos: list[Any], graph: Graph) -> list[Any]:
+    """The kernels, with nodes that have none of their own given to those that read them.
+
+    A product whose result is only transposed, say, is computed under the name of the transpose.
+    """
+    homes = {n: {k} for k, info in enumerate(infos) for n in info.nodes}
+    readers: dict[Any, list[int]] = {}
+    for n, node in enumerate(graph.nodes):
+        for var in node.present():
+            readers.setdefault(var, []).append(n)
+    extra: dict[int, list[int]] = {}
+    for n in reversed(range(len(graph.nodes))):
+        if n in homes or not computes(graph.nodes[n]):
+            continue
+        near = [homes.get(r, set()) for v in graph.nodes[n].outputs for r in readers.get(v, ())]
+        homes[n] = set().union(*near)
+        for k in homes[n]:
+            extra.setdefault(k, []).append(n)
+    return [replace(info, nodes=(*info.nodes, *sorted(extra.get(k, ()))))
+            for k, info in enumerate(infos)]  # fmt: skip
+
+
+def computes(node: Node) -> bool:
+    """Is there work in it? Views and constants have none."""
+    return node.op.kind != "view" and any(True for _ in node.present())
+
+
+def kernel_title(info: Any, graph: Graph) -> str:
+    """What a kernel computes, in a few words: its ops without views and constants."""
+    nodes = [graph.nodes[n] for n in info.nodes]
+    names = [n.op.name for n in nodes if computes(n)]
+    names = list(dict.fromkeys(names)) or [n.op.name for n in nodes[:1]] or [info.kind]
+    return ", ".join(names[:MOST_NAMES]) + (" \u2026" if len(names) > MOST_NAMES else "")
 
 
 def memory_data(unit: int, native: Any) -> dict[str, Any]:
@@ -235,25 +280,30 @@ def stable_lines(graph: Graph, names: Names, *, places: bool = True) -> list[str
     return lines
 
 
-def pass_data(start: Graph, steps: list[Any]) -> list[dict[str, Any]]:
-    """The graph before and after each pass that changed it, each with marked changes."""
+def pass_data(start: Graph, steps: list[Any], ops: Any) -> list[dict[str, Any]]:
+    """The graph before and after each pass that changed it; lines as [mark, text, ops]."""
     names = Names()
-    before = stable_lines(start, names)
-    found = [{"name": "as it was", "lines": [[" ", line] for line in before], "error": ""}]
+    before = lines_with_ops(start, names, ops)
+    found = [{"name": "as it was", "lines": [[" ", *line] for line in before], "error": ""}]
     for step in steps:
-        after = stable_lines(step.graph, names)
-        marked = list(marks(before, after))
-        found.append({"name": step.name, "lines": marked, "error": step.error})
+        after = lines_with_ops(step.graph, names, ops)
+        found.append({"name": step.name, "lines": list(marks(before, after)), "error": step.error})
         before = after
     return found
 
 
-def marks(before: list[str], after: list[str]) -> Any:
+def lines_with_ops(graph: Graph, names: Names, ops: Any) -> list[tuple[str, list[int]]]:
+    belong = [[], *(ops(k, node) for k, node in enumerate(graph.nodes)), [], []]
+    return list(zip(stable_lines(graph, names), belong))
+
+
+def marks(before: list[Any], after: list[Any]) -> Any:
     """All lines, each with ' ', '-' or '+' before it."""
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    texts = [[line[0] for line in lines] for lines in (before, after)]
+    matcher = difflib.SequenceMatcher(None, *texts, autojunk=False)
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag == "equal":
-            yield from ([" ", line] for line in before[a:b])
+            yield from ([" ", *line] for line in before[a:b])
         else:
-            yield from (["-", line] for line in before[a:b])
-            yield from (["+", line] for line in after[c:d])
+            yield from (["-", *line] for line in before[a:b])
+            yield from (["+", *line] for line in after[c:d])

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,15 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FOUND = next(filter(None, map(shutil.which, NAMES)), None)
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          "--no-first-run", "--remote-debugging-pipe")  # fmt: skip
+# puts the pipes where the browser looks for them, and becomes the browser
+LAUNCH = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(n), fcntl.F_DUPFD, 10) for n in sys.argv[1:3]]
+for place, end in enumerate(ends, 3):
+    os.dup2(end, place)
+    os.close(end)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Browser:
@@ -26,7 +36,7 @@ class Browser:
     def __init__(self, profile: Path, size: tuple[int, int] = (1600, 900)):
         inward, self.writing = os.pipe()
         self.reading, outward = os.pipe()
-        command = ["sh", "-c", f'exec "$@" 3<&{inward} 4>&{outward}', "sh", str(FOUND), *FLAGS,
+        command = [sys.executable, "-c", LAUNCH, str(inward), str(outward), str(FOUND), *FLAGS,
                    f"--user-data-dir={profile}", f"--window-size={size[0]},{size[1]}",
                    "about:blank"]  # fmt: skip
         self.process = subprocess.Popen(
@@ -120,6 +130,8 @@ class Browser:
         return [e["params"]["request"]["url"] for e in asked]
 
     def close(self) -> None:
+        self.session = None
+        self.call("Browser.close")
         os.close(self.writing)
-        self.process.wait(timeout=20)
         os.close(self.reading)
+        self.process.wait(timeout=20)
