@@ -1,13 +1,17 @@
 """Splits a joint graph into forward and backward, and chooses what to save.
 
-Backward needs values of forward. Each is saved, or recomputed from values that are at hand. Views,
-constants and casts cost nothing and are always recomputed; pointwise results are recomputed where
-all their operands are saved anyway (or are inputs); products, reductions and random draws never.
+Note [What to save]
+    Backward needs values of forward. Each is saved, or recomputed from values that are at hand.
+    Products, reductions and random draws are never recomputed. Views and constants cost nothing.
+    A pointwise result is recomputed where a few ops make it of values that are saved anyway (or
+    are inputs), or of others that are much smaller than itself: of a normalised row the mean is
+    saved, not the differences from it. The first line of the backward graph says what was chosen.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .graph import (
     GRAD_OF,
@@ -24,8 +28,8 @@ from .graph import (
 )
 from .passes import dead_code
 
-FREE = ("view", "creation")
 RECOMPUTE_LIMIT = 6  # pointwise nodes recomputed for one value; longer chains are saved
+MUCH_SMALLER = 4  # so many times smaller must be what is saved in place of a value
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ def partition(joint: Graph, volatile: frozenset[Var] = frozenset()) -> Partition
     from_forward = [v for v in saved if v not in at_hand]
     from_inputs = [v for v in saved if v in at_hand]
     order = from_forward + from_inputs
-    recomputed = len([n for n in backward_nodes if n in forward_nodes])
+    recomputed = [v for n in joint.nodes if n in backward_nodes and n in forward_nodes
+                  for v in n.outputs if n.op.kind == "pointwise"]  # fmt: skip
     note = summary(from_forward, from_inputs, recomputed)
     forward = Graph(
         f"{joint.name.removesuffix('_joint')}_forward",
@@ -84,11 +89,14 @@ def partition(joint: Graph, volatile: frozenset[Var] = frozenset()) -> Partition
     )
 
 
-def summary(from_forward: list[Var], from_inputs: list[Var], recomputed: int) -> str:
-    size = sum(v.type.nbytes for v in from_forward)
-    shared = sum(v.type.nbytes for v in from_inputs)
-    return (f"saved for backward: {len(from_forward)} values, {size} bytes; inputs kept: "
-            f"{len(from_inputs)}, {shared} bytes; recomputed: {recomputed} nodes")  # fmt: skip
+def summary(from_forward: list[Var], from_inputs: list[Var], recomputed: list[Var]) -> str:
+    """What backward costs beside its own work: memory kept for it, values computed again."""
+    parts = {"saved for backward": from_forward, "inputs kept": from_inputs,
+             "recomputed": recomputed}  # fmt: skip
+    return "; ".join(
+        f"{what}: {len(values)} values, {sum(v.type.nbytes for v in values)} bytes"
+        for what, values in parts.items()
+    )
 
 
 def needed_nodes(graph: Graph, roots: list[Var]) -> set[Node]:
@@ -141,42 +149,47 @@ def settle(
     """Saves or recomputes each value that crosses from forward to backward."""
     pinned = set(at_hand) | {v for v in crossing if not cheap(producers[v])}
     for var in crossing:
-        if var in pinned:
-            saved[var] = None
-            continue
-        chain = recipe(var, producers, pinned)
-        if chain is None:
+        made = None if var in pinned else recipe(var, producers, pinned)
+        if made is None:
             pinned.add(var)
             saved[var] = None
             continue
-        for node in chain:
-            backward.add(node)
-            for operand in node.present():
-                if operand in pinned:
-                    saved[operand] = None
+        backward.update(made.nodes)
+        pinned.update(made.leaves)
+        saved.update(dict.fromkeys(made.leaves))
 
 
 def cheap(node: Node) -> bool:
     return not node.op.random and node.op.kind in ("view", "creation", "pointwise")
 
 
-def recipe(var: Var, producers: dict[Var, Node], pinned: set[Var]) -> list[Node] | None:
-    """The nodes that recompute `var` from pinned values, or None if that is too much work."""
+class Recipe(NamedTuple):
+    """How to recompute a value: by which nodes, from which saved values or inputs."""
+
+    nodes: list[Node]
+    leaves: list[Var]
+
+
+def recipe(var: Var, producers: dict[Var, Node], pinned: set[Var]) -> Recipe | None:
+    """How to recompute `var`, or None where saving it costs less; see Note [What to save]."""
     nodes: list[Node] = []
-    work = 0
+    leaves: list[Var] = []
+    work = extra = 0
     stack = [var]
     seen: set[Var] = set()
     while stack:
         current = stack.pop()
-        if current in pinned or current in seen:
+        if current in seen:
             continue
         seen.add(current)
         node = producers.get(current)
-        if node is None or not cheap(node):
+        if current in pinned or node is None or not cheap(node):
+            leaves.append(current)
+            extra += 0 if current in pinned else current.type.nbytes
+        else:
+            nodes.append(node)
+            work += node.op.kind == "pointwise"
+            stack.extend(node.present())
+        if work > RECOMPUTE_LIMIT or extra * MUCH_SMALLER > var.type.nbytes:
             return None
-        nodes.append(node)
-        work += node.op.kind == "pointwise"
-        if work > RECOMPUTE_LIMIT:
-            return None
-        stack.extend(node.present())
-    return nodes
+    return Recipe(nodes, leaves)

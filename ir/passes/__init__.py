@@ -10,13 +10,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..graph import Graph
-from . import canonical, common_subexpressions, constants, dead_code, decompose, simplify
+from . import (
+    accumulations,
+    canonical,
+    common_subexpressions,
+    constants,
+    dead_code,
+    decompose,
+    simplify,
+)
+from .checking import Checker
 
 Pass = Callable[[Graph], Graph]
 
 # Read top to bottom. Simplification runs again after decomposition exposed new patterns.
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead code", dead_code.run),
+    ("accumulations", accumulations.run),
     ("decompose", decompose.run),
     ("canonical", canonical.run),
     ("constants", constants.run),
@@ -37,12 +47,12 @@ class Step:
 
 def optimise(graph: Graph, history: list[Step] | None = None) -> Graph:
     """Runs all passes; appends those that changed the graph to `history`."""
-    checking = os.environ.get("WENGERT_CHECK") == "1"
+    checker = Checker(graph) if os.environ.get("WENGERT_CHECK") == "1" else None
     for name, function in PASSES:
         try:
             result = function(graph)
-            if checking and result is not graph:
-                check(name, graph, result)
+            if checker is not None and result is not graph:
+                checker.check(name, result)
         except Exception as error:
             if history is not None:
                 history.append(Step(name, graph, f"{type(error).__name__}: {error}"))
@@ -51,15 +61,3 @@ def optimise(graph: Graph, history: list[Step] | None = None) -> Graph:
             history.append(Step(name, result))
         graph = result
     return graph
-
-
-def check(name: str, before: Graph, after: Graph) -> None:
-    """A pass must keep types and, on random inputs, values."""
-    from ..verify import VerifyError, verify
-    from .checking import compare
-
-    try:
-        verify(after)
-    except VerifyError as error:
-        raise VerifyError(f"after pass '{name}': {error}") from None
-    compare(name, before, after)

@@ -13,8 +13,11 @@ from ..graph import Graph, Node, Output, Var
 Rule = Callable[[Node, list[Any]], Any]
 
 
-def rebuild(graph: Graph, rule: Rule) -> Graph:
-    """A graph with `rule` applied to every node; the same graph if nothing changed."""
+def rebuild(graph: Graph, rule: Rule, producers: dict[Var, Node] | None = None) -> Graph:
+    """A graph with `rule` applied to every node; the same graph if nothing changed.
+
+    `producers` is told of every node of the new graph, as soon as it is there.
+    """
     builder = Builder(graph.name)
     builder.inputs = list(graph.inputs)
     now: dict[Var, Var] = {}
@@ -23,14 +26,17 @@ def rebuild(graph: Graph, rule: Rule) -> Graph:
         for node in graph.nodes:
             operands = [None if v is None else Symbol(now.get(v, v)) for v in node.inputs]
             builder.place, builder.origin = node.place, node.origin
+            first = len(builder.nodes)
             results = rule(node, operands)
             if results is None:
                 builder.nodes.append(keep(node, operands))
-                continue
-            changed = True
-            listed = results if isinstance(results, tuple) else (results,)
-            for old, new in zip(node.outputs, listed):
-                now[old] = new.var
+            else:
+                changed = True
+                listed = results if isinstance(results, tuple) else (results,)
+                now.update((old, new.var) for old, new in zip(node.outputs, listed))
+            if producers is not None:
+                for made in builder.nodes[first:]:
+                    producers.update(dict.fromkeys(made.outputs, made))
     if not changed:
         return graph
     outputs = tuple(Output(now.get(o.var, o.var), o.kind, o.target) for o in graph.outputs)

@@ -19,18 +19,10 @@ def run(graph: Graph) -> Graph:
     producers: dict[Var, Node] = {}
 
     def rule(node: Node, operands: list[Any]) -> Any:
-        result = RULES.get(node.op.name, nothing)(node, operands, producers)
-        if result is None:
-            for var in node.outputs:
-                inputs = tuple(None if s is None else s.var for s in operands)
-                producers[var] = Node(node.op, inputs, node.outputs, node.attrs)
-        return result
+        simplify = RULES.get(node.op.name)
+        return None if simplify is None else simplify(node, operands, producers)
 
-    return rebuild(graph, rule)
-
-
-def nothing(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
-    return None
+    return rebuild(graph, rule, producers)
 
 
 def uniform(symbol: Any, producers: dict[Var, Node]) -> Any:
@@ -103,15 +95,23 @@ def simplify_sub(node: Node, operands: list[Any], producers: dict[Var, Node]) ->
 
 def simplify_neg(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
     """-(-x) == x"""
-    inner = producers.get(operands[0].var)
-    if inner is not None and inner.op.name == "neg":
-        return Symbol(inner.inputs[0])  # type: ignore[arg-type]
-    return None
+    source = through("neg", operands[0], producers)
+    return None if source is operands[0] else source
 
 
 def simplify_cast(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
-    """cast(x, dtype of x) == x"""
-    return operands[0] if same_type(operands[0], node) else None
+    """cast(x, dtype of x) == x;  cast(cast(x, wider float), d) == cast(x, d)"""
+    if same_type(operands[0], node):
+        return operands[0]
+    source = through("cast", operands[0], producers)
+    return source.to(node.outputs[0].dtype) if widens(source.dtype, operands[0].dtype) else None
+
+
+def widens(narrow: Any, wide: Any) -> bool:
+    """Does every value of a floating dtype stay itself in another?"""
+    if not (narrow.is_floating_point and wide.is_floating_point):
+        return False
+    return bool(wide.itemsize > narrow.itemsize)
 
 
 def simplify_power(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
@@ -127,34 +127,38 @@ def simplify_same(node: Node, operands: list[Any], producers: dict[Var, Node]) -
 
 def simplify_view(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
     """view(x, shape of x) == x;  view(view(x)) == view(x)"""
-    if same_type(operands[0], node):
-        return operands[0]
-    inner = producers.get(operands[0].var)
-    if inner is not None and inner.op.name == "view":
-        return TABLE["view"](Symbol(inner.inputs[0]), size=node.outputs[0].shape)  # type: ignore[arg-type]
-    return None
+    source = through("view", operands[0], producers)
+    if same_type(source, node):
+        return source
+    return None if source is operands[0] else TABLE["view"](source, size=node.outputs[0].shape)
+
+
+def through(name: str, symbol: Any, producers: dict[Var, Node]) -> Any:
+    """What a value is made of if `name` made it, else itself."""
+    inner = producers.get(symbol.var)
+    if inner is None or inner.op.name != name:
+        return symbol
+    return Symbol(inner.inputs[0])  # type: ignore[arg-type]
 
 
 def simplify_expand(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
     """expand(x, shape of x) == x;  expand(expand(x)) == expand(x)"""
-    if same_type(operands[0], node):
-        return operands[0]
-    inner = producers.get(operands[0].var)
-    if inner is not None and inner.op.name == "expand":
-        return TABLE["expand"](Symbol(inner.inputs[0]), size=node.outputs[0].shape)  # type: ignore[arg-type]
-    return None
+    source = through("expand", operands[0], producers)
+    if same_type(source, node):
+        return source
+    return None if source is operands[0] else TABLE["expand"](source, size=node.outputs[0].shape)
 
 
 def simplify_permute(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
     """permute(x, identity) == x;  permute(permute(x, p), q) == permute(x, p[q])"""
     dims = node.attributes["dims"]
+    source = through("permute", operands[0], producers)
+    if source is not operands[0]:
+        first = producers[operands[0].var].attributes["dims"]
+        dims = tuple(first[d] for d in dims)
     if dims == tuple(range(len(dims))):
-        return operands[0]
-    inner = producers.get(operands[0].var)
-    if inner is not None and inner.op.name == "permute":
-        first = inner.attributes["dims"]
-        return TABLE["permute"](Symbol(inner.inputs[0]), dims=tuple(first[d] for d in dims))  # type: ignore[arg-type]
-    return None
+        return source
+    return None if source is operands[0] else TABLE["permute"](source, dims=dims)
 
 
 def simplify_reduction(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
