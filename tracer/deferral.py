@@ -31,7 +31,7 @@ from .inplace import (
     new_value,
     run_inplace,
 )
-from .overlap import check_operands, shows_twice
+from .overlap import check_operands, lies_in_expanded, shows_twice
 from .pending import Family, Pending, memory_of, settled
 from .recorded import current_place
 from .steps import ALIAS, WRITTEN, Step
@@ -296,7 +296,7 @@ class Deferral:
             check_memory(target)
             check_operands(function, target, args)
             tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
-            if resizing or (target._view is not None and shows_twice(target)):
+            if resizing or shows_twice(target) or lies_in_expanded(target):
                 self.settle()
                 with interpreting(state.bottom):
                     return run_inplace(function, target, args, kwargs, resizing)

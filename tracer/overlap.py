@@ -59,6 +59,12 @@ def shows_twice(target: Tensor) -> bool:
     return np.unique(places).size < places.size
 
 
+def lies_in_expanded(target: Tensor) -> bool:
+    """Is it a view of an expanded view? A write to it has no functional form."""
+    view = target._view
+    return view is not None and any(op.name == "expand" for op, _, _ in view.chain)
+
+
 def addresses(array: np.ndarray) -> np.ndarray:
     """Where each element lies, in bytes from the first."""
     total = np.zeros(array.shape, np.int64)
