@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import threading
 import warnings
@@ -36,7 +37,8 @@ from .tracer.recorded import Refused
 from .tracer.recorder import Recorder
 from .tracer.tensor import Tensor
 
-MAX_TRACES = 64
+MAX_TRACES = 64  # of one kind of call
+MAX_KINDS = 128  # of calls: shapes, dtypes, values that specialise
 MAX_WARMUPS = 3
 FAULT = "internal fault"
 
@@ -52,6 +54,8 @@ class CompiledFunction(Inspected):
         self.dynamic = DynamicShapes(options.get("dynamic"))
         self.refusals: dict[Any, str] = {}
         self.warmups: dict[Any, int] = {}
+        self.dropped = 0  # kinds of call, to keep at most MAX_KINDS
+        self.next_use = itertools.count(1).__next__
         self.events: list[str] = []
         self.eager_calls = 0
         self.warned = False
@@ -79,32 +83,44 @@ class CompiledFunction(Inspected):
             found = self.traces.get(key)
         except TypeError:  # an argument can't be part of a key
             return self.run_eagerly(args, kwargs)
-        if found is not None:
-            for trace in found:
-                if trace.applies(leaves) is None:
-                    try:
-                        result = trace.rewinding(trace.replay)(leaves)
-                    except Exception:
-                        return self.run_eagerly(args, kwargs)  # see Note [Errors in native code]
-                    if result is not MISS:
-                        hot = shortcut(trace, structure, leaves)
-                        self.hot = None if hot is None else trace.rewinding(hot)
-                        return result
+        result = MISS if found is None else self.serve(found, structure, leaves)
+        if result is MISS and key not in self.refusals and self.instantiate(key, leaves):
+            result = self.serve(self.traces[key], structure, leaves)
+        if result is not MISS:
+            return result
         if key in self.refusals:
             return self.run_body(key, args, kwargs)
-        result = self.instantiate(key, leaves)
-        return self.record(key, structure, leaves) if result is MISS else result
+        return self.record(key, structure, leaves)
 
-    def instantiate(self, key: Any, leaves: list[Any]) -> Any:
-        """The result by a symbolic trace taken at the sizes of this call, or MISS."""
-        with self.lock:
-            for path in self.dynamic.instances(key, leaves):
-                trace = self.place_path(key, path)
-                if trace.applies(leaves) is None:
+    def serve(self, traces: list[Trace], structure: Any, leaves: list[Any]) -> Any:
+        """The result by one of the traces for a kind of call, or MISS."""
+        for trace in traces:
+            if trace.applies(leaves) is None:
+                try:
                     result = trace.rewinding(trace.replay)(leaves)
-                    if result is not MISS:
-                        return result
+                except Exception:
+                    args, kwargs = unflatten(structure, iter(leaves))
+                    return self.run_eagerly(args, kwargs)  # see Note [Errors in native code]
+                if result is not MISS:
+                    trace.used = self.next_use()
+                    hot = shortcut(trace, structure, leaves)
+                    self.hot = None if hot is None else trace.rewinding(hot)
+                    return result
         return MISS
+
+    def instantiate(self, key: Any, leaves: list[Any]) -> bool:
+        """Takes symbolic traces at the sizes of a call; is there one more to try?"""
+        placed = False
+        with self.lock:
+            try:
+                for path in self.dynamic.instances(key, leaves):
+                    self.place_path(key, path).prepare()
+                    placed = True
+            except Exception as error:
+                self.warn_of_fault(error)
+                self.traces.pop(key, None)
+                self.refusals[key] = f"{FAULT}: {type(error).__name__}: {error}"
+        return placed and key in self.traces
 
     def key_of(self, structure: Any, leaves: list[Any]) -> Any:
         """What selects a trace. Floats are data, unless the body was seen to look at them."""
@@ -211,8 +227,18 @@ class CompiledFunction(Inspected):
                 trace.insert(path)
                 return trace
         trace = Trace(path)
+        trace.used = self.next_use()
         self.traces.setdefault(key, []).append(trace)
+        if len(self.traces) > MAX_KINDS:
+            self.drop_oldest()
         return trace
+
+    def drop_oldest(self) -> None:
+        """Forgets the kind of call that was not seen for longest."""
+        oldest = min(self.traces, key=lambda k: max(t.used for t in self.traces[k]))
+        del self.traces[oldest]
+        self.dynamic.forget(oldest)
+        self.dropped += 1
 
     # --- looking at it ---
 
@@ -255,6 +281,9 @@ class CompiledFunction(Inspected):
             for trace in traces:
                 lines += trace.describe()
         lines += self.dynamic.describe()
+        if self.dropped:
+            lines.append(f"  {self.dropped} kinds of call were dropped, the longest unused first: "
+                         f"at most {MAX_KINDS} are kept")  # fmt: skip
         for reason in dict.fromkeys(self.refusals.values()):
             how = "ran eagerly" if reason.startswith(FAULT) else "runs its Python body at each call"
             lines.append(f"  {self.name} {how}: {self.with_code(reason)}")

@@ -233,6 +233,10 @@ class DynamicShapes:
                 except NoInstance as problem:
                     self.note(f"no instance for {sizes}: {problem}")
 
+    def forget(self, key: Any) -> None:
+        """The traces for a key were dropped."""
+        self.placed.pop(key, None)
+
     def describe(self) -> list[str]:
         """Lines for `explain()`."""
         lines = [line for paths in self.paths.values() for p in paths for line in p.describe()]

@@ -31,6 +31,7 @@ class Trace:
         self.history = bool(path.needs)
         self.graphs: list[Graph] = []
         self.hits = 0
+        self.used = 0  # when it served last, counted in the function's calls
         self.rebinds = 0  # native shortcuts made in a row without a call that they served
         self.root: Segment | None = None
         self.insert(path)

@@ -177,8 +177,8 @@ class Dim:
     def __init__(self, formula: Formula, value: Any, sizes: Sizes):
         self.formula, self.value, self.sizes = formula, value, sizes
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]  # so that isinstance(n, int) is true
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # so that isinstance(n, int) is true
         return type(self.value)
 
     def plain(self) -> Any:
