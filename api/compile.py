@@ -27,7 +27,7 @@ from .ir.bind import state
 from .ir.events import log
 from .ir.types import default_dtype
 from .paths import Path
-from .pytree import flatten, unflatten
+from .pytree import flatten
 from .recording import Recording
 from .replay import MISS, Trace
 from .sharing import shared_arguments
@@ -83,24 +83,24 @@ class CompiledFunction(Inspected):
             found = self.traces.get(key)
         except TypeError:  # an argument can't be part of a key
             return self.run_eagerly(args, kwargs)
-        result = MISS if found is None else self.serve(found, structure, leaves)
+        call = (args, kwargs)
+        result = MISS if found is None else self.serve(found, call, structure, leaves)
         if result is MISS and key not in self.refusals and self.instantiate(key, leaves):
-            result = self.serve(self.traces[key], structure, leaves)
+            result = self.serve(self.traces[key], call, structure, leaves)
         if result is not MISS:
             return result
         if key in self.refusals:
             return self.run_body(key, args, kwargs)
-        return self.record(key, structure, leaves)
+        return self.record(key, call, structure, leaves)
 
-    def serve(self, traces: list[Trace], structure: Any, leaves: list[Any]) -> Any:
+    def serve(self, traces: list[Trace], call: Any, structure: Any, leaves: list[Any]) -> Any:
         """The result by one of the traces for a kind of call, or MISS."""
         for trace in traces:
             if trace.applies(leaves) is None:
                 try:
                     result = trace.rewinding(trace.replay)(leaves)
                 except Exception:
-                    args, kwargs = unflatten(structure, iter(leaves))
-                    return self.run_eagerly(args, kwargs)  # see Note [Errors in native code]
+                    return self.run_eagerly(*call)  # see Note [Errors in native code]
                 if result is not MISS:
                     trace.used = self.next_use()
                     hot = shortcut(trace, structure, leaves)
@@ -143,32 +143,30 @@ class CompiledFunction(Inspected):
 
     # --- recording ---
 
-    def record(self, key: Any, structure: Any, leaves: list[Any]) -> Any:
+    def record(self, key: Any, call: Any, structure: Any, leaves: list[Any]) -> Any:
         log("guards", lambda: self.why_recorded(key, leaves))
-        args, kwargs = unflatten(structure, iter(leaves))
         with self.lock:
             if key in self.refusals:
-                return self.run_body(key, args, kwargs)
+                return self.run_body(key, *call)
             if len(self.traces.get(key, ())) >= MAX_TRACES:
                 self.refusals[key] = f"more than {MAX_TRACES} traces for one kind of call"
-                return self.run_body(key, args, kwargs)
+                return self.run_body(key, *call)
             self.keep.extend(x for x in leaves if not isinstance(x, (Tensor, *PLAIN)))
-            return self.record_call(key, structure, leaves)
+            return self.record_call(key, call, structure, leaves)
 
-    def record_call(self, key: Any, structure: Any, leaves: list[Any]) -> Any:
+    def record_call(self, key: Any, call: Any, structure: Any, leaves: list[Any]) -> Any:
         begin()
         try:
             axes = self.dynamic.axes(key, leaves)
             recording = Recording(
-                self.function, structure, leaves, self.name, self.specialised, axes
+                self.function, structure, leaves, self.name, self.specialised, axes, call
             )
         except Refused as refused:
             # nothing was changed by the recorder, but the body may have begun to write: the
             # reasons that stop a recording in the middle are found before any write
             self.refusals[key] = str(refused)
             self.failure = Failure(str(refused))
-            args, kwargs = unflatten(structure, iter(leaves))
-            return self.run_eagerly(args, kwargs)
+            return self.run_eagerly(*call)
         output = recording.output
         finished = self.finish(key, recording, leaves)
         self.tell(recording)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .dynamic import Symbols
+from .arguments import GivenArguments
 from .effects import Effects
 from .guards import Environment
 from .ir.bind import interpreting
@@ -17,11 +18,13 @@ from .ir.dims import as_formulas, has_dims, plain_values
 from .ir.graph import ARGUMENT, CAPTURED, SCALAR
 from .paths import path_of
 from .pytree import flatten, unflatten
+from .returns import Handed, places_returned, with_handed
 from .sources import (
     Argument,
     Captured,
     ComputedFloat,
     ComputedView,
+    Converted,
     Direct,
     Given,
     GivenFloat,
@@ -49,6 +52,7 @@ class Recording:
         name: str,
         specialised: set[int],
         axes: Sequence[Any] = (),
+        call: Any = None,
     ):
         self.leaves = leaves
         self.environment = Environment(function, leaves)
@@ -63,13 +67,17 @@ class Recording:
         self.flags: list[bool] = []  # did the external require grad when it was met?
         recorder.on_lift = self.on_lift
         recorder.naming = self.naming
+        recorder.on_handed = self.on_handed
+        self.handed: list[Handed] = []
         self.argument_places = {
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
         }
         self.numbers: dict[int, Any] = {}  # id of a run-time number -> how to read it at a call
         recorder.hyper_parameter = self.hyper_parameter
         recorder.hyper_branch = self.hyper_branch
-        args, kwargs = self.with_numbers(structure, leaves, specialised)
+        call = unflatten(structure, iter(leaves)) if call is None else call
+        given = GivenArguments(call, self.with_numbers(leaves, specialised))
+        args, kwargs = given.call
         before = default_generator.get_state()
         effects = Effects(self.environment.functions())
         try:
@@ -84,6 +92,8 @@ class Recording:
         self.recorded_output, self.output = self.output, without_numbers(self.output)
         drew = (before != default_generator.get_state()).any()
         self.problems = [*recorder.problems, *effects.problems]
+        if given.were_changed():
+            self.problems.append("the body changes a container it was given; return a new one")
         if recorder.used_numbers:
             self.problems.append("a number argument's value is used by Python; later calls "
                                  "specialise on it")  # fmt: skip
@@ -108,15 +118,15 @@ class Recording:
 
     # --- run-time numbers ---
 
-    def with_numbers(self, structure: Any, leaves: list[Any], specialised: set[int]) -> Any:
-        """The arguments with floats replaced by run-time numbers."""
+    def with_numbers(self, leaves: list[Any], specialised: set[int]) -> list[Any]:
+        """The arguments' leaves with floats replaced by run-time numbers."""
         replaced = []
         for place, leaf in enumerate(leaves):
             if type(leaf) is float and place not in specialised:
                 leaf = self.number(leaf, Argument(place))
                 self.number_places[id(leaf)] = place
             replaced.append(leaf)
-        return unflatten(structure, iter(replaced))
+        return replaced
 
     def number(self, value: float, read: Any) -> Any:
         made = run_time_number(value)
@@ -155,6 +165,18 @@ class Recording:
             return set()
         return set(self.number_places.values())
 
+    def on_handed(self, tensor: Tensor, how: str, value: Any, problem: str) -> bool:
+        """Does a value that Python got go straight into what the body returns?"""
+        places = places_returned(how, value, Recording.__init__.__code__)
+        if not places:
+            return False
+        if how != "numpy":  # which shares memory: the array shows what is written later
+            before = tensor
+            tensor = Tensor._wrap(tensor._array.copy(), tensor.dtype)
+            self.recorder.aliased(before, tensor)
+        self.handed.append(Handed(tensor, how, value, places, problem))
+        return True
+
     # --- where inputs come from at each call ---
 
     def on_lift(self, tensor: Tensor) -> None:
@@ -191,19 +213,21 @@ class Recording:
     def build(self) -> None:
         recorder = self.recorder
         out_leaves: list[Any] = []
-        self.structure = flatten(self.recorded_output, out_leaves)
+        self.structure = flatten(with_handed(self.recorded_output, self.handed), out_leaves)
         self.results: list[Tensor] = []
         # What has history comes first: results on one memory share that of the first of them.
         order = sorted(range(len(out_leaves)),
                        key=lambda k: not getattr(out_leaves[k], "_requires_grad", False))  # fmt: skip
         made = {k: self.maker(out_leaves[k]) for k in order}
         self.makers = [made[k] for k in range(len(out_leaves))]
+        out_leaves = [x.tensor if isinstance(x, Handed) else x for x in out_leaves]
         self.collect_grad_effects()
         self.graph = recorder.finish_with([recorder.base_var(t) for t in self.results])
         if recorder.differentiable_writes():
             raise Refused("a write into a tensor from outside takes part in autograd; write under "
                           "no_grad() or return the new value")  # fmt: skip
-        self.recorded_output = None  # it must not keep alive what `leaked` looks for
+        # they must not keep alive what `leaked` looks for
+        self.recorded_output, self.handed = None, []
         self.needs = [
             k for k, t in enumerate(self.results)
             if t._requires_grad and t._node is not None
@@ -216,6 +240,8 @@ class Recording:
 
     def maker(self, leaf: Any) -> Any:
         """How to make one leaf of the output at replay."""
+        if isinstance(leaf, Handed):
+            return Converted(self.maker(leaf.tensor), leaf.how)
         if not isinstance(leaf, Tensor):
             return Plain(as_formulas(leaf))
         recorder = self.recorder

@@ -151,6 +151,19 @@ class Direct(Maker):
         return context.results[self.number]
 
 
+class Converted(Maker):
+    """A result handed out as Python's: by item(), tolist(), numpy(), float() or int()."""
+
+    def __init__(self, maker: Any, how: str):
+        self.maker, self.how = maker, how
+
+    def __call__(self, context: Any) -> Any:
+        return getattr(self.maker(context), self.how)()
+
+    def at(self, sizes: Any) -> Maker:
+        return Converted(self.maker.at(sizes), self.how)
+
+
 class ComputedView(Maker):
     """A computed result that is a view, a leaf, or without (usable) history."""
 

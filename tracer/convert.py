@@ -49,6 +49,14 @@ def escape(tensor: Tensor, how: str) -> None:
         watcher(tensor, how)
 
 
+def handed(tensor: Tensor, how: str, value: Any) -> Any:
+    """Tells the recording, if one is on, which value Python got by the method `how`."""
+    from ..ir.bind import notify
+
+    notify("handed", tensor, how, value)
+    return value
+
+
 @method
 def item(self: Tensor) -> Any:
     """The value of a tensor with one element, as a Python number."""
@@ -57,14 +65,14 @@ def item(self: Tensor) -> Any:
         raise RuntimeError(
             f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
         )
-    return self._values_array().item()
+    return handed(self, "item", self._values_array().item())
 
 
 @method
 def tolist(self: Tensor) -> Any:
     """The elements as (nested) lists of Python numbers."""
     escape(self, "tolist()")
-    return self._values_array().tolist()
+    return handed(self, "tolist", self._values_array().tolist())
 
 
 @method
@@ -77,7 +85,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         raise TypeError("Got unsupported ScalarType BFloat16")
     escape(self, "numpy()")
     expose(self._array)
-    return self._array
+    return handed(self, "numpy", self._array)
 
 
 @method
@@ -110,8 +118,9 @@ def __bool__(self: Tensor) -> bool:
         if self._array.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    from ..ir.bind import state
+    from ..ir.bind import notify, state
 
+    notify("looking", self)
     watcher = getattr(state.top, "branched", None)
     outcome = bool(self._values_array().item())
     if watcher is not None:
@@ -124,12 +133,12 @@ Tensor.__nonzero__ = __bool__  # type: ignore[attr-defined]
 
 @method
 def __int__(self: Tensor) -> int:
-    return int(one_element(self, "int()"))
+    return handed(self, "__int__", int(one_element(self, "int()")))
 
 
 @method
 def __float__(self: Tensor) -> float:
-    return float(one_element(self, "float()"))
+    return handed(self, "__float__", float(one_element(self, "float()")))
 
 
 @method

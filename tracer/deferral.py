@@ -202,16 +202,17 @@ class Deferral:
             known = self.learned_keys.get(id(array))
             if known is not None:
                 return known
+        owner = owner_of(array)
+        if is_exposed(owner):
+            array = array.copy(order="K")  # as it is now: NumPy may write there at any time
         known = self.before[id(array)] = len(self.before)
         self.held.append(array)
         extent = extent_of(array)
         piece = self.extents.get(extent)
         if piece is None:
             piece = self.extents[extent] = len(self.arrays)
-            owner = owner_of(array)
             self.owners[id(owner)] = self.owners.get(id(owner), 0) + 1
-            now = array.copy() if is_exposed(owner) else array
-            self.arrays.append(row_major(now))
+            self.arrays.append(row_major(array))
         return (~known, piece, tensor.dtype, array.shape, order_of(array))
 
     # --- learning ---
@@ -379,23 +380,3 @@ def attribute_key(value: Any) -> Any:
     if kind is float:
         return kind, value.hex()
     return kind, value
-
-
-def order_of(array: np.ndarray) -> Any:
-    """The order of dimensions in memory; None for row-major, or where there are gaps."""
-    if array.flags.c_contiguous:
-        return None
-    order = sorted(range(array.ndim), key=lambda k: -array.strides[k])
-    return tuple(order) if array.transpose(order).flags.c_contiguous else None
-
-
-def row_major(array: np.ndarray) -> np.ndarray:
-    """The same memory with its dimensions in the order in which they lie there."""
-    order = order_of(array)
-    return array if order is None else array.transpose(order)
-
-
-def extent_of(array: np.ndarray) -> Any:
-    """What arrays have in common that are the same elements, be it in another order."""
-    array = row_major(array)
-    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype

@@ -49,6 +49,7 @@ class Recorder(GradFields):
         self.used_numbers: list[Any] = []  # run-time numbers whose value Python saw
         self.backward_roots: set[Var] = set()
         self.on_lift: Any = None
+        self.on_handed: Any = None
         self.naming: Any = None  # a tensor from outside -> (kind, name)
         self.custom_count = 0
         self.numbers: dict[int, int] = {}  # id of an eager graph's node -> the op it belongs to
@@ -321,6 +322,13 @@ class Recorder(GradFields):
             return
         self.problems.append(f"{how} ({place_text()}) hands a value to Python; return the tensor "
                              "and read it outside")  # fmt: skip
+
+    def handed(self, tensor: Tensor, how: str, value: Any) -> None:
+        """Python got `value`: no problem where it only goes into what the body returns."""
+        if self.on_handed is None or isinstance(tensor, RunTimeNumber):
+            return
+        if self.on_handed(tensor, how, value, self.problems[-1]):
+            self.problems.pop()
 
     def backward_ran(self, roots: Any, retained: bool) -> None:
         """Backward went through these tensors and freed their graph."""

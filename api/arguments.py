@@ -1,0 +1,96 @@
+"""The arguments of a recorded call: floats replaced by run-time numbers, changes noticed.
+
+The body gets the caller's own containers; only those that hold a float are made anew. What it
+changes in them (`batch["loss"] = loss`) must reach the caller, and replay could not do it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from .pytree import flatten
+from .tracer.scalars import RunTimeNumber
+
+
+class GivenArguments:
+    """`call` is what the body is called with; see the module's text."""
+
+    def __init__(self, call: tuple[Any, Any], leaves: list[Any]):
+        self.given = call
+        self.twins: list[tuple[Any, Any]] = []  # the caller's containers, and ours in their place
+        self.call = self.replaced(call, iter(leaves))
+        self.before = self.state()
+
+    def replaced(self, value: Any, leaves: Iterator[Any]) -> Any:
+        """`value` with its leaves replaced; itself where they are the same."""
+        items = members(value)
+        if items is None:
+            return next(leaves)
+        new = [self.replaced(item, leaves) for item in items]
+        if all(a is b for a, b in zip(items, new)):
+            return value
+        made = remade(value, new)
+        if not isinstance(value, tuple):
+            self.twins.append((value, made))
+        return made
+
+    def state(self) -> Any:
+        """What the containers hold now."""
+        leaves: list[Any] = []
+        structures = [
+            flatten(self.given, leaves),
+            *(flatten(made, leaves) for _, made in self.twins),
+        ]
+        return structures, leaves
+
+    def were_changed(self) -> bool:
+        """Did the body put something else into a container? If so, the caller gets it."""
+        structures, leaves = self.state()
+        if structures == self.before[0] and all(a is b for a, b in zip(leaves, self.before[1])):
+            return False
+        for value, made in self.twins:
+            fill(value, made)
+        return True
+
+
+def members(value: Any) -> list[Any] | None:
+    """The items of a container in the order of `flatten`; None of a leaf."""
+    if isinstance(value, dict):
+        return list(value.values())
+    if type(value) is list or type(value) is tuple or hasattr(value, "_fields"):
+        return list(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, f.name) for f in dataclasses.fields(value)]
+    return None
+
+
+def remade(value: Any, items: list[Any]) -> Any:
+    """A container like `value` with other items."""
+    kind = type(value)
+    if isinstance(value, dict):
+        return kind(zip(value, items))
+    if isinstance(value, tuple | list):
+        return kind(*items) if hasattr(value, "_fields") else kind(items)
+    made = object.__new__(kind)
+    for field, item in zip(dataclasses.fields(value), items):
+        object.__setattr__(made, field.name, item)
+    return made
+
+
+def fill(value: Any, made: Any) -> None:
+    """Gives the caller's container what ours holds, with plain numbers."""
+    if isinstance(value, dict):
+        items = {k: plain(v) for k, v in made.items()}
+        value.clear()
+        value.update(items)
+    elif isinstance(value, list):
+        value[:] = map(plain, made)
+    else:
+        for name, item in vars(made).items():
+            object.__setattr__(value, name, plain(item))
+
+
+def plain(value: Any) -> Any:
+    return value._array.item() if isinstance(value, RunTimeNumber) else value

@@ -1,0 +1,323 @@
+"""Values that reach Python inside compiled functions are seen anew at every call."""
+
+import array
+import math
+import random
+
+import numpy as np
+import pytest
+import wengert as torch
+import wengert.nn.functional as F
+from wengert import nn
+
+ROUNDS = 4
+
+
+def inputs():
+    torch.manual_seed(3)
+    return [torch.randn(4) for _ in range(ROUNDS)]
+
+
+def plain(value):
+    """Tensors and arrays as lists, for comparing."""
+    if isinstance(value, torch.Tensor | np.ndarray):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [plain(v) for v in value]
+    return {k: plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def close(a, b):
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(close, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(close(a[k], b[k]) for k in a)
+    return type(a) is type(b) and (a == b or a == pytest.approx(b, rel=1e-5))
+
+
+def helper(t):
+    return t.sum().item()
+
+
+def returned_item(x):
+    return (x * 2).sum().item()
+
+
+def returned_later(x):
+    y = (x * 2).sum()
+    value = y.item()
+    z = y + 1
+    return value, z
+
+
+def returned_in_a_dict(x):
+    return {"loss": (x**2).mean().item(), "rest": [x * 2, x.sum().item()]}
+
+
+def returned_float(x):
+    return float((x * 3).sum())
+
+
+def returned_list(x):
+    return (x * 3).tolist()
+
+
+def returned_array(x):
+    return (x * 3).numpy()
+
+
+def returned_by_a_helper(x):
+    return helper(x * x), 3
+
+
+def returned_before_a_write(x):
+    x = x.clone()
+    value = x.sum().item()
+    x.add_(1)
+    return value, x.sum()
+
+
+def returned_by_either_branch(x):
+    s = (x * 2).sum()
+    if x.sum() > 0:
+        return s.item()
+    return s.item(), 1
+
+
+def returned_small_int(x):
+    return (x > 0).sum().item()
+
+
+NATIVE = [returned_item, returned_later, returned_in_a_dict, returned_float, returned_list,
+          returned_array, returned_by_a_helper, returned_before_a_write, returned_by_either_branch,
+          returned_small_int]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", NATIVE, ids=lambda f: f.__name__)
+def test_values_that_go_straight_to_the_caller_need_no_python(function):
+    compiled = torch.compile(function)
+    for x in inputs():
+        assert close(plain(compiled(x)), plain(function(x)))
+    assert "Python body" not in compiled.explain(), compiled.explain()
+    assert "replayed" in compiled.explain()
+
+
+def used_by_math(x):
+    return math.sqrt((x * x).sum())
+
+
+def used_by_max(x):
+    return max((x * x).sum().item(), 1.0)
+
+
+def used_as_operand(x):
+    return x * (x * x).sum().item() + 1
+
+
+def used_in_arithmetic(x):
+    value = (x * 2).sum().item()
+    return value * 2
+
+
+def used_in_a_branch(x):
+    y = x * 2
+    if y.sum().item() > 0:
+        return y + 1
+    return y - 1
+
+
+def used_as_a_slice(x):
+    n = int((x > 0).sum())
+    return (x * 2)[:n] + 1
+
+
+def used_in_a_comprehension(x):
+    return [t.item() for t in x * 2]
+
+
+def used_by_map(x):
+    return list(map(torch.Tensor.item, x * 2))
+
+
+def used_by_numpy(x):
+    return x + torch.from_numpy(np.cumsum((x * 2).numpy()))
+
+
+def used_in_text(x):
+    return f"{(x * 2).sum():.2f}", x + 1
+
+
+def shapes_from_values(x):
+    return x[x > 0] * 2, x.nonzero().shape, (x * 2).round().unique()
+
+
+def looped(x):
+    total = 0.0
+    while x.norm().item() < 20:
+        x = x * 2
+        total += x.sum().item()
+    return x, total
+
+
+IN_SEGMENTS = [used_by_math, used_by_max, used_as_operand, used_in_arithmetic, used_in_a_branch,
+               used_as_a_slice, used_in_a_comprehension, used_by_map, used_by_numpy, used_in_text,
+               shapes_from_values, looped]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", IN_SEGMENTS, ids=lambda f: f.__name__)
+def test_values_that_python_uses_are_seen_with_segments_around(function):
+    compiled = torch.compile(function)
+    for x in inputs():
+        assert close(plain(compiled(x)), plain(function(x)))
+    text = compiled.explain()
+    assert "runs its Python body at each call" in text and "compiled segments" in text
+    assert "test_escapes.py:" in text
+    assert compiled.body.windows
+
+
+def test_effects_of_python_happen_at_every_call(capsys):
+    kept, numbers = array.array("d"), []
+
+    @torch.compile
+    def step(x):
+        y = x * 2
+        print("sum", y.sum().item())
+        kept.append(y.sum())
+        numbers.append(y[0].item())
+        return y + 1
+
+    for k in range(ROUNDS):
+        step(torch.full((3,), float(k)))
+    assert capsys.readouterr().out == "".join(f"sum {6.0 * k}\n" for k in range(ROUNDS))
+    assert list(kept) == [6.0 * k for k in range(ROUNDS)]
+    assert numbers == [2.0 * k for k in range(ROUNDS)]
+
+
+def test_pythons_own_random_numbers_are_drawn_at_every_call():
+    def choose(x):
+        return x * 2 if random.random() < 0.5 else x * 3
+
+    compiled = torch.compile(choose)
+    drawn = []
+    for function in (choose, compiled):
+        random.seed(5)
+        drawn.append([function(torch.ones(1)).item() for _ in range(12)])
+    assert drawn[0] == drawn[1] and len(set(drawn[0])) == 2
+
+
+def test_a_body_that_only_prints_prints_at_every_call(capsys):
+    @torch.compile
+    def speak(x):
+        print("here")
+        return x + 1
+
+    for _ in range(3):
+        speak(torch.ones(2))
+    assert capsys.readouterr().out == "here\n" * 3
+    assert "[R115]" in speak.explain()
+
+
+def training(optimizer_class, looks, compiled):
+    torch.manual_seed(0)
+    layers = [nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.Tanh(), nn.Dropout(0.2)]
+    model = nn.Sequential(*layers, nn.Linear(8, 3))
+    optimizer = optimizer_class(model.parameters(), lr=0.05)
+    best, log = [float("inf")], []
+
+    def step(x, y):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        if looks:
+            log.append(loss.item())
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if looks and norm.item() > 0.5:
+            log.append(float(norm))
+        optimizer.step()
+        if looks and loss.item() < best[0]:
+            best[0] = loss.item()
+        return loss
+
+    return model, optimizer, log, torch.compile(step) if compiled else step
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop])
+def test_training_steps_that_log_train_as_eager_ones(kind):
+    sides = [training(kind, True, compiled) for compiled in (False, True)]
+    torch.manual_seed(1)
+    x, y = torch.randn(16, 4), torch.randint(0, 3, (16,))
+    for k in range(6):
+        losses = []
+        for _, _, _, step in sides:
+            torch.manual_seed(k)
+            losses.append(step(x, y))
+        torch.testing.assert_close(*losses)
+        assert type(losses[1]) is torch.Tensor
+    (m1, _, log1, _), (m2, _, log2, compiled) = sides
+    assert log1 == pytest.approx(log2, rel=1e-4)
+    for a, b in zip(m1.state_dict().values(), m2.state_dict().values()):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+    for a, b in zip(m1.parameters(), m2.parameters()):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-5)
+        assert type(b) is nn.Parameter and type(b.grad) is torch.Tensor
+    assert compiled.body.calls == 5
+
+
+def test_what_numpy_writes_is_not_postponed():
+    buffer = np.zeros(3, np.float32)
+    shared = torch.from_numpy(buffer)
+
+    def body(x):
+        x.sum().item()
+        y = shared * 2 + x
+        buffer[:] += 1
+        shared.add_(1)
+        view = x.numpy()
+        z = x + 1
+        view[0] = 7
+        return y, z, x * 1
+
+    compiled = torch.compile(body)
+    for _ in range(ROUNDS):
+        buffer[:] = 0
+        want = plain(body(torch.zeros(3)))
+        buffer[:] = 0
+        assert plain(compiled(torch.zeros(3))) == want
+
+
+def test_errors_of_postponed_work_leave_what_came_before():
+    def body(x, i):
+        x.sum().item()
+        x.add_(1)
+        y = x[i] * 2
+        x.add_(10)
+        return y.sum().item()
+
+    compiled = torch.compile(body)
+    for _ in range(3):
+        compiled(torch.zeros(3), torch.tensor([1]))
+    x = torch.zeros(3)
+    with pytest.raises(IndexError, match=r"out of (bounds|range)"):
+        compiled(x, torch.tensor([5]))
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_history_hooks_and_double_backward_through_segments():
+    def body(x, seen):
+        y = (x * 2).tanh()
+        y.register_hook(lambda g: seen.append(g.sum().item()))
+        z = (y * y).sum()
+        if z.item() > 0:
+            z = z * 2
+        (g,) = torch.autograd.grad(z, x, create_graph=True)
+        return g.pow(2).sum()
+
+    compiled = torch.compile(body)
+    for data in inputs():
+        results = []
+        for function in (body, compiled):
+            x, seen = data.clone().requires_grad_(), []
+            function(x, seen).backward()
+            results.append((x.grad.tolist(), seen))
+        assert results[0][0] == pytest.approx(results[1][0], rel=1e-4)
+        assert results[0][1] == pytest.approx(results[1][1], rel=1e-4)
