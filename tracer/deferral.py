@@ -23,6 +23,7 @@ from ..ir.bind import interpreting, state
 from ..ir.op import Op
 from ..ir.types import DType, TensorType
 from . import eager
+from .extents import extent_of, order_of, row_major
 from .inplace import (
     assign,
     check_history,
