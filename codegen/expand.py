@@ -13,13 +13,15 @@ from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Input, Node, Output, Var
 from ..ir.op import TABLE
 from ..ir.passes import canonical, decompose
-from ..ir.types import FLOAT
+from ..ir.types import FLOAT, int32
 from .affine import strides_of
 from .classify import native_types
 from .private import COORDINATE, JOINED, PRODUCT, UPDATE, WINDOW, Ints, numel, region, slices
 
 Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
+
+LARGEST_INT32 = 2**31 - 1
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -248,7 +250,11 @@ def one_hot(base: Any, index: Any, src: Any, dim: int, add: bool) -> Any:
     shape = tuple(base.shape)
     steps = tuple(int(d == dim) for d in range(len(shape)))
     here = COORDINATE(size=shape, strides=steps, offset=0)
-    hit = here.eq(index.to(here.dtype).expand(shape))
+    index = index.to(here.dtype)
+    if shape[dim] <= LARGEST_INT32:  # twice as many fit in a register
+        outside = index.lt(0).logical_or(index.ge(shape[dim]))
+        here, index = here.to(int32), index.masked_fill(outside, -1).to(int32)
+    hit = here.eq(index.expand(shape))
     value = src.expand(shape)
     return (base + value if add else value).where(hit, base)
 

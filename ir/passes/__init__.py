@@ -17,6 +17,7 @@ from . import (
     constants,
     dead_code,
     decompose,
+    picks,
     simplify,
 )
 from .checking import Checker
@@ -31,6 +32,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("canonical", canonical.run),
     ("constants", constants.run),
     ("simplify", simplify.run),
+    ("picks", picks.run),
     ("common subexpressions", common_subexpressions.run),
     ("dead code again", dead_code.run),
 )
