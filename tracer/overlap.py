@@ -1,7 +1,8 @@
 """Writes whose memory overlaps: with what they read, which is refused, or with itself.
 
 Views such as overlapping windows show one element several times. torch runs an in-place op element
-after element, so one that is shown k times is changed k times. Here the op runs on the whole view once per turn, and each turn keeps the elements whose it is.
+after element, so one that is shown k times is changed k times. Here the op runs on the whole view
+once per turn, and each turn keeps the elements whose it is.
 """
 
 from __future__ import annotations
