@@ -265,7 +265,9 @@ class CompiledFunction(Inspected):
         return "\n".join(s.function.text(stage, s.wanted(trace.history)) for s in trace.segments())
 
     def graph(self, stage: str = "trace") -> Any:
-        """The graph of a stage: trace, forward or backward."""
+        """The graph of a stage: trace, forward, backward, or symbolic: that for all sizes."""
+        if stage == "symbolic":
+            return self.dynamic.graph()
         trace = self.latest()
         if stage == "trace":
             return trace.graphs[-1]

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .ir.dims import Guard, at_sizes
+from .ir.dims import Guard
+from .ir.graph import Graph
 from .ir.instantiate import NoInstance, instantiate, with_formulas
 from .paths import Path
 from .tracer.recorded import Branch
@@ -233,6 +234,13 @@ class DynamicShapes:
                 except NoInstance as problem:
                     self.note(f"no instance for {sizes}: {problem}")
 
+    def graph(self) -> Graph:
+        """The newest symbolic trace, with formulas for sizes."""
+        found = [path for paths in self.paths.values() for path in paths]
+        if not found:
+            raise RuntimeError("there is no symbolic trace: explain() says what was recorded")
+        return found[-1].path.graph
+
     def forget(self, key: Any) -> None:
         """The traces for a key were dropped."""
         self.placed.pop(key, None)
@@ -262,6 +270,3 @@ class TensorKey(tuple):
     def without_sizes(self) -> Any:
         dtype, shape, *flags = self
         return (dtype, len(shape), *flags)
-
-
-__all__ = ["DynamicShapes", "SymbolicPath", "Symbols", "TensorKey", "at_sizes"]

@@ -25,12 +25,12 @@ from .formulas import (
     Formula,
     Polynomial,
     as_polynomial,
+    combine,
+    is_whole,
     name,
     number_at,
     polynomial,
-    quotient,
     range_of,
-    remainder,
 )
 
 RELATIONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
@@ -159,13 +159,6 @@ class Sizes:
                 return
 
 
-def is_whole(value: Any) -> bool:
-    """An integer: a whole number, or a formula of one?"""
-    if isinstance(value, Call):
-        return value.sign in ("//", "%") and all(map(is_whole, value.arguments))
-    return isinstance(value, Polynomial | int)
-
-
 # --- the proxy -----------------------------------------------------------------------------------
 
 
@@ -253,27 +246,6 @@ class Dim:
         return other // self, other % self
 
 
-def combine(sign: str, left: Any, right: Any) -> Any:
-    """`left sign right` as a formula, or None where only the value will do."""
-    if sign == "**":
-        return None if isinstance(right, Formula) or not is_number(right) else (
-            power(left, right))  # fmt: skip
-    if sign == "/" or not (is_whole(left) and is_whole(right)):
-        return Call(sign, left, right)
-    a, b = as_polynomial(left), as_polynomial(right)
-    if sign == "//":
-        return quotient(a, b)
-    if sign == "%":
-        return remainder(a, b)
-    return {"+": a.__add__, "-": a.__sub__, "*": a.__mul__}[sign](b)
-
-
-def power(base: Any, exponent: Any) -> Any:
-    if is_whole(base) and type(exponent) is int and 0 <= exponent <= 8:
-        return math.prod([as_polynomial(base)] * exponent, start=polynomial(1))
-    return Call("**", base, exponent)
-
-
 def is_number(value: Any) -> bool:
     return type(value) in (int, float, bool)
 
@@ -287,9 +259,9 @@ def arithmetic(sign: str, how: Callable[[Any, Any], Any], turned: bool) -> Any:
         sizes = self.sizes
         if not sizes.live:
             return value
-        formula = combine(sign, *(formula_of(v) for v in pair))
-        if formula is None or type(value) not in (int, float):
+        if (sign == "**" and type(pair[1]) is Dim) or type(value) not in (int, float):
             return how(*(v.plain() if type(v) is Dim else v for v in pair))
+        formula = combine(sign, *(formula_of(v) for v in pair))
         if isinstance(formula, Polynomial):
             formula = simplified(formula, sizes)
             if formula.is_constant:

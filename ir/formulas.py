@@ -8,6 +8,7 @@ be numbers; `ir/dims.py` has the proxy that does.
 
 from __future__ import annotations
 
+import ast
 import math
 import operator
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,9 @@ OPERATORS = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
     "%": operator.mod, "/": operator.truediv, "**": operator.pow,
 }  # fmt: skip
+
+
+MAX_POWER = 8  # higher powers stay as they are
 
 
 class Formula:
@@ -35,6 +39,11 @@ class Formula:
     def replaced(self, known: Mapping[str, Polynomial]) -> Formula:
         """With formulas in place of names."""
         raise NotImplementedError
+
+    def quoted(self) -> str:
+        """As the text form of graphs has it: names plain, the rest between backquotes."""
+        text = str(self)
+        return text if text.isidentifier() else f"`{text}`"
 
 
 class Call(Formula):
@@ -196,6 +205,54 @@ def as_polynomial(formula: Any) -> Polynomial:
     if isinstance(formula, Polynomial):
         return formula
     return Polynomial({(formula,): 1}) if isinstance(formula, Call) else polynomial(formula)
+
+
+# --- arithmetic ----------------------------------------------------------------------------------
+
+
+def is_whole(value: Any) -> bool:
+    """An integer: a whole number, or a formula of one?"""
+    if isinstance(value, Call):
+        return value.sign in ("//", "%") and all(map(is_whole, value.arguments))
+    return isinstance(value, Polynomial | int)
+
+
+def combine(sign: str, left: Any, right: Any) -> Formula:
+    """`left sign right`."""
+    if sign == "**" and is_whole(left) and type(right) is int and 0 <= right <= MAX_POWER:
+        return math.prod([as_polynomial(left)] * right, start=polynomial(1))
+    if sign in ("/", "**") or not (is_whole(left) and is_whole(right)):
+        return Call(sign, left, right)
+    a, b = as_polynomial(left), as_polynomial(right)
+    if sign == "//":
+        return quotient(a, b)
+    if sign == "%":
+        return remainder(a, b)
+    return a + b if sign == "+" else a - b if sign == "-" else a * b
+
+
+def parse_formula(text: str) -> Formula:
+    """The formula that prints as `text`; ValueError if there is none."""
+    tree = ast.parse(text, mode="eval").body
+    value = from_tree(tree)
+    return value if isinstance(value, Formula) else polynomial(value)
+
+
+SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%",
+         ast.Div: "/", ast.Pow: "**"}  # fmt: skip
+
+
+def from_tree(tree: ast.expr) -> Any:
+    if isinstance(tree, ast.BinOp) and type(tree.op) in SIGNS:
+        return combine(SIGNS[type(tree.op)], from_tree(tree.left), from_tree(tree.right))
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
+        value = from_tree(tree.operand)
+        return -value if isinstance(value, int | float | Polynomial) else combine("*", -1, value)
+    if isinstance(tree, ast.Name):
+        return name(tree.id)
+    if isinstance(tree, ast.Constant) and type(tree.value) in (int, float):
+        return tree.value
+    raise ValueError(f"{ast.unparse(tree)!r} is no formula of sizes")
 
 
 # --- division ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import math
 import re
 from typing import Any, NamedTuple, NoReturn
 
+from .formulas import parse_formula
 from .graph import (
     ARGUMENT,
     INPUT_KINDS,
@@ -36,6 +37,7 @@ TOKEN = re.compile(
       | (?P<graph>@[A-Za-z_]\w*)
       | (?P<origin>\^[A-Za-z_]\w*\.[0-9]+)
       | (?P<string>"(?:[^"\\\n]|\\.)*")
+      | (?P<formula>`[^`\n]*`)
       | (?P<number>-?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|inf\b|nan\b))
       | (?P<word>[A-Za-z_]\w*)
       | (?P<mark>[(){}\[\],:=])
@@ -207,10 +209,17 @@ class Parser:
         if word.text not in BY_SHORT:
             fail(f"unknown dtype {word.text!r}; known: {', '.join(BY_SHORT)}", word)
         self.take("mark", "[")
-        type_ = TensorType(BY_SHORT[word.text], tuple(self.listed("]", self.size)))
-        if math.prod(max(size, 1) for size in type_.shape) * type_.dtype.itemsize > MAX_BYTES:
+        sizes = tuple(self.listed("]", self.symbolic_size))
+        type_ = TensorType(BY_SHORT[word.text], sizes)
+        plain = [max(size, 1) for size in type_.shape if isinstance(size, int)]
+        if math.prod(plain) * type_.dtype.itemsize > MAX_BYTES:
             fail("the type is larger than any memory", word)
         return type_
+
+    def symbolic_size(self) -> Any:
+        """size := number | name | formula"""
+        token = self.accept("word") or self.accept("formula")
+        return self.size() if token is None else formula_of(token)
 
     def size(self) -> int:
         token = self.take("number")
@@ -274,7 +283,7 @@ class Parser:
 
     def value(self, depth: int) -> Any:
         """value := number | string | True | False | None | dtype | @graph | "(" values ")"
-        | "complex(" number "," number ")" | "handle(" number ")" """
+        | formula | "complex(" number "," number ")" | "handle(" number ")" """
         token = self.next()
         if depth > MAX_NESTING:
             fail("attributes are nested too deeply", token)
@@ -282,6 +291,8 @@ class Parser:
             return number_of(token)
         if token.kind == "string":
             return unquote(token.text)
+        if token.kind == "formula":
+            return formula_of(token)
         if token.kind == "graph" and not depth:
             return Reference(token)
         if token.kind == "mark" and token.text == "(":
@@ -376,6 +387,13 @@ def number_of(token: Token) -> Any:
     if len(token.text) > MAX_DIGITS:
         fail("the number has too many digits", token)
     return int(token.text) if token.text.lstrip("-").isdigit() else float(token.text)
+
+
+def formula_of(token: Token) -> Any:
+    try:
+        return parse_formula(token.text.strip("`"))
+    except (ValueError, SyntaxError, ArithmeticError, RecursionError, MemoryError) as error:
+        fail(f"not a formula of sizes: {error}", token)
 
 
 def place_of(token: Token | None) -> Place | None:

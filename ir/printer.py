@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from .formulas import Formula
 from .graph import ARGUMENT, RESULT, Graph, Node, Output, Place, Var
 from .handles import handle_of
 from .types import DType
@@ -107,6 +108,8 @@ def print_value(value: Any, titles: Titles | None = None) -> str:
         return f"@{(titles or {}).get(id(value), value.name)}"
     if isinstance(value, DType):
         return value.short
+    if isinstance(value, Formula):
+        return f"`{value}`"
     if isinstance(value, tuple):
         inner = ", ".join(print_value(v, titles) for v in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"

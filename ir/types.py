@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .formulas import Formula
+
 Shape = tuple[int, ...]
 
 # Categories in promotion order: a higher one wins whatever the sizes.
@@ -158,7 +160,8 @@ class TensorType(NamedTuple):
     shape: Shape
 
     def __str__(self) -> str:
-        return f"{self.dtype.short}[{','.join(map(str, self.shape))}]"
+        sizes = (n.quoted() if isinstance(n, Formula) else str(n) for n in self.shape)
+        return f"{self.dtype.short}[{','.join(sizes)}]"
 
     @property
     def ndim(self) -> int:
