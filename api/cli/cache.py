@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+EXAMPLES = """  wengert cache          where it is, how large
+  wengert cache clear    forget compiled kernels
+"""
+
 
 def register(commands: Any) -> None:
     from . import command
 
-    parser = command(commands, "cache", "show or clear the cache of compiled kernels", run)
+    parser = command(commands, "cache", "show or clear the cache of compiled kernels", run,
+                     EXAMPLES)  # fmt: skip
     parser.add_argument("action", nargs="?", choices=["info", "clear"], default="info")
 
 
