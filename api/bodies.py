@@ -17,6 +17,7 @@ from .guards import Environment
 from .ir import interp
 from .ir.bind import interpreting
 from .ir.graph import Graph
+from .settings import DEFAULT, Settings
 from .tracer.deferral import Deferral, Tree
 from .tracer.steps import Assembly, Step
 
@@ -24,8 +25,9 @@ from .tracer.steps import Assembly, Step
 class Body:
     """A function whose body runs at every call, and the windows compiled so far."""
 
-    def __init__(self, function: Any, name: str, on_fault: Any):
+    def __init__(self, function: Any, name: str, on_fault: Any, settings: Settings = DEFAULT):
         self.function, self.name, self.on_fault = function, name, on_fault
+        self.settings = settings
         self.tree = Tree(self.compute)
         self.postpones: bool | None = None
         self.windows: list[Window] = []
@@ -57,7 +59,7 @@ class Body:
             if all(k in known.kept for k, wanted in enumerate(alive) if wanted):
                 step.programs[alive] = known
                 return known
-        window = Window(self.name, step.path(), alive)
+        window = Window(self.name, step.path(), alive, self.settings)
         if step.is_end:  # else a body went on in a new way, and may never come here again
             step.programs[alive] = window
             self.windows.append(window)
@@ -82,13 +84,13 @@ class Body:
 class Window:
     """The graph of a window, compiled when it is worth it."""
 
-    def __init__(self, name: str, path: list[Step], alive: tuple[bool, ...]):
+    def __init__(self, name: str, path: list[Step], alive: tuple[bool, ...], settings: Settings):
         self.path, self.alive = path, alive
         self.kept = tuple(k for k, wanted in enumerate(alive) if wanted)
         assembly = Assembly(name, path, alive)
         self.graph, self.ends = assembly.graph(), assembly.ends
         self.before = len(assembly.pieces)  # the next step may have met more tensors already
-        self.function = GraphFunction(self.graph)
+        self.function = GraphFunction(self.graph, settings=settings)
         self.executor: Any = None
 
     def prepare(self) -> None:

@@ -30,6 +30,7 @@ from .paths import Path
 from .pytree import flatten
 from .recording import Recording
 from .replay import MISS, Trace
+from .settings import settings_of
 from .sharing import shared_arguments
 from .shortcut import shortcut
 from .tracer.places import user_level
@@ -59,7 +60,8 @@ class CompiledFunction(Inspected):
         self.events: list[str] = []
         self.eager_calls = 0
         self.warned = False
-        self.body = Body(function, self.name, self.warn_of_fault)
+        self.settings = settings_of(options.get("numerics", "default"), options.get("threads"))
+        self.body = Body(function, self.name, self.warn_of_fault, self.settings)
         self.lock = threading.RLock()
         self.hot: Any = None  # the shortcut for the kind of call seen last
         self.specialised: set[int] = set()  # float arguments whose value is part of the key
@@ -224,7 +226,7 @@ class CompiledFunction(Inspected):
             if trace.accepts(path):
                 trace.insert(path)
                 return trace
-        trace = Trace(path)
+        trace = Trace(path, self.settings)
         trace.used = self.next_use()
         self.traces.setdefault(key, []).append(trace)
         if len(self.traces) > MAX_KINDS:

@@ -24,7 +24,7 @@ _watcher: Any = None
 class Executor:
     """`call` goes from input arrays to output arrays, in storage form."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, threads: int | None = None):
         self.graph = graph
         self.native: Any = None
         if native_wanted():
@@ -34,6 +34,9 @@ class Executor:
         elif jit.trouble():
             say_interpreted(jit.trouble())
         self.direct = self.call = self.interpret if self.native is None else self.native.call
+        self.threads = threads
+        if threads is not None and self.native is not None:
+            self.call = self.limited
         _all.add(self)
         if _watcher is not None:
             self.call = self.watched
@@ -44,6 +47,19 @@ class Executor:
 
     def interpret(self, *arrays: np.ndarray) -> Any:
         return own(self.graph, arrays, interp.run(self.graph, arrays))
+
+    def limited(self, *arrays: np.ndarray) -> Any:
+        """`call` with the number of threads that was asked for."""
+        from .runtime.threads import get_num_threads, set_num_threads
+
+        before = get_num_threads()
+        if before == self.threads:
+            return self.direct(*arrays)
+        set_num_threads(self.threads)
+        try:
+            return self.direct(*arrays)
+        finally:
+            set_num_threads(before)
 
     def watched(self, *arrays: np.ndarray) -> Any:
         """`call`, with times for the watcher; see `watch`."""

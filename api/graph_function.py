@@ -18,7 +18,8 @@ from .ir.bind import state
 from .ir.graph import RESULT, Graph
 from .ir.ops.views import zeros
 from .ir.partition import Partition, partition
-from .ir.passes import Step, dead_code, optimise
+from .ir.passes import Step, dead_code, optimise, strict
+from .settings import DEFAULT, Settings
 from .tracer.eager import history
 from .tracer.tape import FREED, Node, describe_place, next_sequence, user_place
 from .tracer.tensor import Tensor
@@ -33,7 +34,9 @@ class GraphFunction:
         name: str = "",
         needs: list[int] | None = None,
         volatile: tuple[int, ...] = (),
+        settings: Settings = DEFAULT,
     ):
+        self.settings = settings
         self.trace = graph.numbered()
         self.name = name or graph.name
         self.volatile = volatile  # inputs that a later segment writes: saved by value
@@ -55,7 +58,7 @@ class GraphFunction:
     def plain(self) -> Executor:
         """The forward pass when no gradient will be asked for."""
         if self._plain is None:
-            self._plain = Executor(self._optimised("forward", self.trace))
+            self._plain = self._executor(self._optimised("forward", self.trace))
         return self._plain
 
     def split(self, wanted: tuple[int, ...]) -> Any:
@@ -64,8 +67,8 @@ class GraphFunction:
         if found is None:
             joint = self._optimised("joint", reverse.joint(self.trace, wanted, self.differentiable))
             parts = partition(joint, frozenset(joint.inputs[k].var for k in self.volatile))
-            forward = Executor(parts.forward)
-            backward = Executor(dead_code.run(parts.backward))
+            forward = self._executor(parts.forward)
+            backward = self._executor(dead_code.run(parts.backward))
             found = self._split[wanted] = (parts, forward, backward)
         return found
 
@@ -74,13 +77,18 @@ class GraphFunction:
         found = self._grads.get(wanted)
         if found is None:
             graph = reverse.grad(without_writes(self.trace), wanted, self.differentiable)
-            found = self._grads[wanted] = GraphFunction(graph, f"{self.name}_grad")
+            found = self._grads[wanted] = GraphFunction(
+                graph, f"{self.name}_grad", settings=self.settings
+            )
         return found
 
     def _optimised(self, stage: str, graph: Graph) -> Graph:
         steps: list[Step] = []
         self.passes[stage], self.starts[stage] = steps, graph
-        return optimise(graph, steps)
+        return optimise(strict.run(graph) if self.settings.strict else graph, steps)
+
+    def _executor(self, graph: Graph) -> Executor:
+        return Executor(graph, self.settings.threads)
 
     def prepare(self, wanted: tuple[int, ...]) -> None:
         """Compiles what the next call will need."""

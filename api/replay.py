@@ -8,6 +8,7 @@ from .ir.bind import epoch, state
 from .ir.graph import Graph
 from .paths import Path, hook_signature
 from .segments import Segment, cut, merge
+from .settings import Settings
 from .tracer.random import default_generator
 from .tracer.recorded import same_extent
 
@@ -22,7 +23,8 @@ class Trace:
     recorded. Nothing is written before the last segment, so giving up leaves no trace.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, settings: Settings):
+        self.settings = settings
         self.environment = path.environment
         self.grad_guards, self.grad_keys = path.grad_guards, path.grad_keys
         self.comparisons = path.comparisons
@@ -40,7 +42,7 @@ class Trace:
         """Adds a path; segments it shares with earlier paths are kept."""
         self.graphs.append(path.graph)
         self.history = self.history or bool(path.needs)
-        self.root = merge(self.root, cut(path))
+        self.root = merge(self.root, cut(path, self.settings))
 
     def applies(self, leaves: list[Any]) -> str | None:
         """Why this trace can't be used for a call now, or None."""

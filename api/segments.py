@@ -14,6 +14,7 @@ from .graph_function import GraphFunction
 from .ir.graph import CAPTURED, RESULT, WRITE, Graph, Input, Output, Var
 from .paths import Path
 from .pytree import unflatten
+from .settings import Settings
 from .sources import Direct
 
 
@@ -59,7 +60,8 @@ class Segment:
         results = [o for o in outputs if o.kind == RESULT]
         needs = facts.needs if self.end is not None else [
             k for k, o in enumerate(results) if o.var in facts.needing]  # fmt: skip
-        self.function = GraphFunction(graph, needs=needs, volatile=self.volatile(needed))
+        self.function = GraphFunction(graph, needs=needs, volatile=self.volatile(needed),
+                                      settings=facts.settings)  # fmt: skip
 
     def volatile(self, needed: list[Var]) -> tuple[int, ...]:
         """Inputs that the last segment of the path will write."""
@@ -96,7 +98,8 @@ class Segment:
 class Facts:
     """What all segments of one path share."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, settings: Settings):
+        self.settings = settings
         graph = self.graph = path.graph
         self.sources = path.sources
         self.flags = path.flags
@@ -147,9 +150,9 @@ class Context:
         self.leaves, self.results = leaves, results
 
 
-def cut(path: Path) -> Segment:
+def cut(path: Path, settings: Settings) -> Segment:
     """A recorded path as a chain of segments."""
-    facts = Facts(path)
+    facts = Facts(path, settings)
     nodes = facts.graph.nodes
     branches = path.branches
     stops = [b.position for b in branches] + [len(nodes)]

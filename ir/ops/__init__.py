@@ -2,6 +2,7 @@
 
 from . import (
     arithmetic,
+    as_eager,
     bessel,
     binning,
     calling,
