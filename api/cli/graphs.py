@@ -17,7 +17,7 @@ DUMP_EXAMPLES = """  wengert dump train.py:step                         what was
   wengert dump train.py:step --stage backward        its derivative
   wengert dump model.py:net --call "torch.randn(2, 8)" --stage listing
 """
-REPORT_EXAMPLES = """  wengert report train.py:step                   runs train.py, writes step.html
+REPORT_EXAMPLES = """  wengert report train.py:step                 runs train.py, writes step.html
   wengert report model.py:net --call "torch.randn(2, 8)" --out net.html
 """
 
