@@ -1,19 +1,5 @@
 """`torch.mps`: there is no such device."""
 
+from .nodevice import device_count, empty_cache, is_available, manual_seed
 
-def is_available() -> bool:
-    """False."""
-    return False
-
-
-def device_count() -> int:
-    """0."""
-    return 0
-
-
-def manual_seed(seed: int) -> None:
-    """Does nothing."""
-
-
-def empty_cache() -> None:
-    """Does nothing."""
+__all__ = ["device_count", "empty_cache", "is_available", "manual_seed"]

@@ -1,4 +1,4 @@
-"""`wengert coverage`: every op of the catalogue and how it runs, generated from the entries."""
+"""`wengert coverage`: every public name, or op, and how it runs, generated from the catalogue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 def register(commands: Any) -> None:
     from . import command
 
-    parser = command(commands, "coverage", "list ops: differentiable, native or by fallback", run)
+    parser = command(
+        commands, "coverage", "list names: class, differentiable, native or by fallback", run
+    )
+    parser.add_argument("--ops", action="store_true", help="the ops of the IR instead of names")
     parser.add_argument("--markdown", action="store_true", help="as a Markdown table")
     parser.add_argument("--reference", action="store_true", help="the IR reference, docs/ops.md")
 
@@ -28,8 +31,10 @@ def run(options: Any) -> int:
 
         print(reference(), end="")
         return 0
-    header = ("op", "kind", "differentiable", "compiled")
-    table = [header, *rows()]
+    from ..surface import rows as names
+
+    header = (*(("op", "kind") if options.ops else ("name", "class")), "differentiable", "compiled")
+    table = [header, *(rows() if options.ops else names())]
     if options.markdown:
         print("| " + " | ".join(header) + " |\n|---|---|---|---|")
         for row in table[1:]:

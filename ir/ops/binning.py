@@ -235,7 +235,7 @@ def histogram(
     flat = input.detach().reshape((input.numel(), 1))
     hist, edges = histogramdd(flat, [bins], range=range, density=density,
                               weight=None if weight is None else weight.reshape(-1))  # fmt: skip
-    return named_result("histogram", (hist, edges[0]))
+    return named_result("histogram hist bin_edges", (hist, edges[0]))
 
 
 @public("histogramdd", method=False)
@@ -262,7 +262,7 @@ def histogramdd(
         hist = hist / hist.sum()
         for k, edge in enumerate(edges):
             hist = hist / edge.diff().view([-1 if d == k else 1 for d in builtin_range(hist.ndim)])
-    return named_result("histogramdd", (hist, tuple(edges)))
+    return named_result("histogramdd hist bin_edges", (hist, tuple(edges)))
 
 
 builtin_range = range

@@ -147,7 +147,7 @@ def _extremum_function(name: str, whole: Any, along: Any) -> Any:
         if input.dtype.is_complex and input.numel():
             raise RuntimeError(f"{name}(): does not support complex input")
         result = along(input, dim=dim, keepdim=keepdim)
-        return named_result(name, result)
+        return named_result(f"{name} values indices", result)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (f"{name}(input), {name}(input, dim, keepdim=False) with indices, or "
@@ -255,4 +255,4 @@ def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
     if input.dtype.is_complex:
         raise NotImplementedError("\"aminmax_cpu\" not implemented for "
                                   f"'{type_word(input.dtype)}'")  # fmt: skip
-    return named_result("aminmax", aminmax_op(input, dim=dim, keepdim=keepdim))
+    return named_result("aminmax min max", aminmax_op(input, dim=dim, keepdim=keepdim))

@@ -176,7 +176,7 @@ slogdet_op = define(
 def _signed(name: str, A: Any) -> Any:
     check_square("linalg.slogdet", A)
     check_float("linalg.slogdet", A)
-    return named_result(name, slogdet_op(A))
+    return named_result(f"{name} sign logabsdet", slogdet_op(A))
 
 
 @linalg("slogdet")
@@ -235,7 +235,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     """linalg.inv_ex(A, *, check_errors=False) -> (inverse, info)."""
     check_square("linalg.inv", A)
     check_float("linalg.inv", A)
-    return named_result("linalg_inv_ex", inverse_op(A, check_errors=check_errors))
+    return named_result("linalg_inv_ex inverse info", inverse_op(A, check_errors=check_errors))
 
 
 @linalg("inv")

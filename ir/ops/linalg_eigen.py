@@ -122,7 +122,8 @@ def _check_eigh(input: Any, UPLO: str) -> str:
 @linalg("eigh")
 def eigh(input: Any, UPLO: str = "L") -> Any:
     """linalg.eigh(input, UPLO='L') -> (eigenvalues, eigenvectors) of Hermitian matrices."""
-    return named_result("linalg_eigh", eigh_op(input, UPLO=_check_eigh(input, UPLO)))
+    result = eigh_op(input, UPLO=_check_eigh(input, UPLO))
+    return named_result("linalg_eigh eigenvalues eigenvectors", result)
 
 
 @linalg("eigvalsh")
@@ -194,7 +195,7 @@ def eig(input: Any) -> Any:
     """linalg.eig(input) -> (eigenvalues, eigenvectors), complex."""
     check_square("linalg.eig", input)
     check_float("linalg.eig", input)
-    return named_result("linalg_eig", eig_op(input))
+    return named_result("linalg_eig eigenvalues eigenvectors", eig_op(input))
 
 
 @linalg("eigvals")

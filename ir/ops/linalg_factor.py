@@ -101,13 +101,13 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' "
                            "(default), 'r', or 'complete'")  # fmt: skip
-    return named_result("linalg_qr", qr_op(A, mode=mode))
+    return named_result("linalg_qr Q R", qr_op(A, mode=mode))
 
 
 @public("qr")
 def qr(input: Any, some: bool = True) -> Any:
     """qr(input, some=True) -> (Q, R): see linalg.qr."""
-    return named_result("qr", linalg_qr(input, "reduced" if some else "complete"))
+    return named_result("qr Q R", linalg_qr(input, "reduced" if some else "complete"))
 
 
 # --- SVD -----------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def _check_svd(A: Any, driver: Any) -> None:
 def linalg_svd(A: Any, full_matrices: bool = True, *, driver: Any = None) -> Any:
     """linalg.svd(A, full_matrices=True, *, driver=None) -> (U, S, Vh)."""
     _check_svd(A, driver)
-    return named_result("linalg_svd", svd_op(A, full_matrices=full_matrices))
+    return named_result("linalg_svd U S Vh", svd_op(A, full_matrices=full_matrices))
 
 
 @linalg("svdvals")
@@ -251,6 +251,6 @@ def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
         m, n = input.shape[-2:]
         lead = tuple(input.shape[:-2])
         U, V = input.new_zeros((*lead, m, m)), input.new_zeros((*lead, n, n))
-        return named_result("svd", (U, svdvals(input), V))
+        return named_result("svd U S V", (U, svdvals(input), V))
     U, S, Vh = linalg_svd(input, not some)
-    return named_result("svd", (U, S, transposed(Vh)))
+    return named_result("svd U S V", (U, S, transposed(Vh)))

@@ -51,7 +51,7 @@ def geqrf(input: Any) -> Any:
     if input.dtype.is_complex and input.requires_grad and state.grad_enabled:
         raise RuntimeError("geqrf does not support automatic differentiation for outputs with "
                            "complex dtype.")  # fmt: skip
-    return named_result("geqrf", geqrf_op(input))
+    return named_result("geqrf a tau", geqrf_op(input))
 
 
 def reflector_columns(a: Any, count: int) -> Any:

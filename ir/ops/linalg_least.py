@@ -250,7 +250,8 @@ def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Any:
         rcond = float(np.finfo(input.dtype.to_real().compute).eps) * max(input.shape[-2:])
     result = lstsq_op(input, b, rcond=float(rcond), driver=driver)
     spectrum = spectrum_op(input.detach(), rcond=float(rcond), driver=driver)
-    return named_result("linalg_lstsq", (*result, *spectrum))
+    fields = "solution residuals rank singular_values"
+    return named_result(f"linalg_lstsq {fields}", (*result, *spectrum))
 
 
 def _check_least_squares(a: Any, b: Any) -> None:

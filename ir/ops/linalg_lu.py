@@ -165,7 +165,8 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
     check_matrix("torch.lu_factor", A)
     check_float("torch.lu_factor", A)
     check_pivot(pivot)
-    return named_result("linalg_lu_factor_ex", factor_op(A, check_errors=check_errors))
+    result = factor_op(A, check_errors=check_errors)
+    return named_result("linalg_lu_factor_ex LU pivots info", result)
 
 
 @linalg("lu_factor")
@@ -175,7 +176,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:
     check_float("torch.lu_factor", A)
     check_pivot(pivot)
     result = factor_op(A, check_errors=True, caller="lu_factor")
-    return named_result("linalg_lu_factor", result[:2])
+    return named_result("linalg_lu_factor LU pivots", result[:2])
 
 
 @linalg("lu")
@@ -185,14 +186,14 @@ def linalg_lu(A: Any, *, pivot: bool = True) -> Any:
     check_float("linalg.lu", A)
     check_pivot(pivot)
     pivots, L, U = lu_op(A)
-    return named_result("linalg_lu", (permutation_op(pivots, L), L, U))
+    return named_result("linalg_lu P L U", (permutation_op(pivots, L), L, U))
 
 
 @public("lu")
 def lu(input: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     """lu(input, pivot=True, get_infos=False) -> (LU, pivots[, info])."""
     result = lu_factor_ex(input, pivot=pivot, check_errors=not get_infos)
-    return named_result("_lu_with_info", result) if get_infos else tuple(result[:2])
+    return named_result("_lu_with_info LU pivots info", result) if get_infos else tuple(result[:2])
 
 
 def _unpack_rule(grad_L: Any, grad_U: Any, LU_data_type: TensorType) -> Any:
@@ -232,7 +233,7 @@ def lu_unpack(
     empty = LU_data.new_zeros((0,))
     P = permutation_op(LU_pivots, LU_data) if unpack_pivots else empty
     L, U = unpack_op(LU_data) if unpack_data else (empty, LU_data.new_zeros((0,)))
-    return named_result("lu_unpack", (P, L, U))
+    return named_result("lu_unpack P L U", (P, L, U))
 
 
 # --- solving with the factors --------------------------------------------------------------------
@@ -319,14 +320,14 @@ def ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: bool = F
     check_float("torch.linalg.ldl_factor_ex", input)
     result = ldl_op(input, hermitian=hermitian and input.dtype.is_complex,
                     check_errors=check_errors)  # fmt: skip
-    return named_result("linalg_ldl_factor_ex", result)
+    return named_result("linalg_ldl_factor_ex LD pivots info", result)
 
 
 @linalg("ldl_factor")
 def ldl_factor(input: Any, *, hermitian: bool = False) -> Any:
     """linalg.ldl_factor(input, *, hermitian=False) -> (LD, pivots)."""
     result = ldl_factor_ex(input, hermitian=hermitian, check_errors=True)
-    return named_result("linalg_ldl_factor", result[:2])
+    return named_result("linalg_ldl_factor LD pivots", result[:2])
 
 
 @linalg("ldl_solve")

@@ -97,7 +97,8 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
         n, k = A.shape[-2:]
         raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation XA = B "
                            f"({n}x{k} and {B.shape[-1]}x1)")  # fmt: skip
-    return named_result("linalg_solve_ex", solve_op(A, B, left=left, check_errors=check_errors))
+    result = solve_op(A, B, left=left, check_errors=check_errors)
+    return named_result("linalg_solve_ex result info", result)
 
 
 @linalg("solve")
@@ -199,7 +200,7 @@ def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) 
     check_square("linalg.cholesky", input)
     check_float("linalg.cholesky", input)
     result = cholesky_ex_op(input, upper=upper, check_errors=check_errors)
-    return named_result("linalg_cholesky_ex", result)
+    return named_result("linalg_cholesky_ex L info", result)
 
 
 @linalg("cholesky")

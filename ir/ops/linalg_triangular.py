@@ -65,4 +65,4 @@ def triangular_solve(
     result = old_triangular_op(
         input, A, upper=upper, transpose=transpose, unitriangular=unitriangular
     )
-    return named_result("triangular_solve", result)
+    return named_result("triangular_solve solution cloned_coefficient", result)

@@ -162,7 +162,7 @@ def _pair_rows(count: int) -> tuple[Any, Any]:
 
 
 def _pdist_vjp(grad: Any, self: Any, result: Any, p: float) -> Any:
-    if p == 0 or not math.prod(self.shape):
+    if p == 0 or self.shape[0] < 2 or not self.shape[1]:
         return self.new_zeros(tuple(self.shape))
     first, second = _pair_rows(self.shape[0])
     difference = self.index_select(0, first) - self.index_select(0, second)

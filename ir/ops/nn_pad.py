@@ -140,9 +140,9 @@ def _check_mirror(input: Any, pad: Ints, mode: str) -> None:
         size = input.shape[lead + k]
         if mode == "reflect" and (before >= size or after >= size):
             raise RuntimeError(
-                f"Argument #{2 + 2 * (dims - k)}: Padding size should be less than the corresponding input "
-                f"dimension, but got: padding ({before}, {after}) at dimension {lead + k} of input "
-                f"{list(input.shape)}"
+                f"Argument #{2 + 2 * (dims - k)}: Padding size should be less than the "
+                f"corresponding input dimension, but got: padding ({before}, {after}) at dimension "
+                f"{lead + k} of input {list(input.shape)}"
             )
         if mode == "circular" and (before > size or after > size):
             raise RuntimeError("Padding value causes wrapping around more than once.")

@@ -13,9 +13,8 @@ from ..types import FLOAT, TensorType, complex128, float64, int32, result_type, 
 from ..value import Value, public
 from .arithmetic import conj, lift
 from .kinds import operands, pointwise, refuse, require_value
-from .results import FIELDS, named_result
+from .results import named_result
 
-FIELDS["frexp"] = ("mantissa", "exponent")
 LN2 = math.log(2)
 
 
@@ -182,4 +181,4 @@ def frexp(input: Any) -> Any:
     require_value("frexp", input)
     if input.dtype.category != FLOAT:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    return named_result("frexp", frexp_op(input))
+    return named_result("frexp mantissa exponent", frexp_op(input))

@@ -18,53 +18,24 @@ class NamedResult(tuple[Any, ...]):
         return f"torch.return_types.{self._title}(\n{lines})"
 
     def __reduce__(self) -> Any:
-        return named_result, (self._title, tuple(self))
+        return named_result, (" ".join((self._title, *self._fields)), tuple(self))
 
 
-_VALUES = "max min sort topk kthvalue median nanmedian mode cummax cummin"
-FIELDS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_VALUES.split(), ("values", "indices")),
-    "aminmax": ("min", "max"),
-    "histogram": ("hist", "bin_edges"),
-    "histogramdd": ("hist", "bin_edges"),
-}
-FIELDS.update(
-    _lu_with_info=("LU", "pivots", "info"),
-    geqrf=("a", "tau"),
-    linalg_cholesky_ex=("L", "info"),
-    linalg_eig=("eigenvalues", "eigenvectors"),
-    linalg_eigh=("eigenvalues", "eigenvectors"),
-    linalg_inv_ex=("inverse", "info"),
-    linalg_ldl_factor=("LD", "pivots"),
-    linalg_ldl_factor_ex=("LD", "pivots", "info"),
-    linalg_lstsq=("solution", "residuals", "rank", "singular_values"),
-    linalg_lu=("P", "L", "U"),
-    linalg_lu_factor=("LU", "pivots"),
-    linalg_lu_factor_ex=("LU", "pivots", "info"),
-    linalg_qr=("Q", "R"),
-    linalg_slogdet=("sign", "logabsdet"),
-    linalg_solve_ex=("result", "info"),
-    linalg_svd=("U", "S", "Vh"),
-    lu_unpack=("P", "L", "U"),
-    qr=("Q", "R"),
-    slogdet=("sign", "logabsdet"),
-    svd=("U", "S", "V"),
-    triangular_solve=("solution", "cloned_coefficient"),
-)
 _CLASSES: dict[str, type] = {}
 
 
-def result_class(title: str) -> type:
-    """The class of `title`'s results, e.g. torch.return_types.max."""
-    found = _CLASSES.get(title)
+def result_class(spec: str) -> type:
+    """The class torch.return_types.max of "max values indices": a title and its fields."""
+    found = _CLASSES.get(spec)
     if found is None:
-        fields = FIELDS[title]
-        body: dict[str, Any] = {"__slots__": (), "_fields": fields, "_title": title}
+        title, *fields = spec.split()
+        body: dict[str, Any] = {"__slots__": (), "_fields": tuple(fields), "_title": title}
         for position, name in enumerate(fields):
             body[name] = property(operator.itemgetter(position))
-        found = _CLASSES[title] = type(title, (NamedResult,), body)
+        found = _CLASSES[spec] = type(title, (NamedResult,), body)
     return found
 
 
-def named_result(title: str, values: Any) -> Any:
-    return result_class(title)(values)
+def named_result(spec: str, values: Any) -> Any:
+    """`values` with the names of `spec`, e.g. "max values indices"."""
+    return result_class(spec)(values)

@@ -127,7 +127,8 @@ def _running(name: str, ufunc: Any) -> Any:
         if input.dtype.is_complex:
             raise NotImplementedError(f"\"{name}_cpu\" not implemented for "
                                       f"'{type_word(input.dtype)}'")  # fmt: skip
-        return named_result(name, op(input, dim=normalize_dim(dim, input.ndim)))
+        result = op(input, dim=normalize_dim(dim, input.ndim))
+        return named_result(f"{name} values indices", result)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input, dim): values and indices."

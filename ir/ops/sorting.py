@@ -86,7 +86,8 @@ def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: Any = N
     _check_sortable("sort", input)
     dim = normalize_dim(dim, input.ndim)
     attrs = {} if stable is None else {"stable": True}
-    return named_result("sort", sort_op(input, dim=dim, descending=bool(descending), **attrs))
+    result = sort_op(input, dim=dim, descending=bool(descending), **attrs)
+    return named_result("sort values indices", result)
 
 
 @public("argsort")
@@ -149,8 +150,8 @@ def topk(
     dim = normalize_dim(dim, input.ndim)
     if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
         raise RuntimeError("selected index k out of range")
-    return named_result("topk", topk_op(input, k=int(k), dim=dim, largest=bool(largest),
-                                        sorted=bool(sorted)))  # fmt: skip
+    result = topk_op(input, k=int(k), dim=dim, largest=bool(largest), sorted=bool(sorted))
+    return named_result("topk values indices", result)
 
 
 # --- one element by its rank ---------------------------------------------------------------------
@@ -243,7 +244,8 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     _check_kernel("kthvalue_cpu", input, (BOOL, COMPLEX))
     if not 1 <= k <= (input.shape[dim] if input.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    return named_result("kthvalue", kthvalue_op(input, k=int(k), dim=dim, keepdim=keepdim))
+    result = kthvalue_op(input, k=int(k), dim=dim, keepdim=keepdim)
+    return named_result("kthvalue values indices", result)
 
 
 @public("mode")
@@ -251,7 +253,7 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """mode(input, dim=-1, keepdim=False): the most frequent value."""
     dim = check_dim("mode", input, dim)
     _check_kernel("mode_cpu", input, (COMPLEX,))
-    return named_result("mode", mode_op(input, dim=dim, keepdim=keepdim))
+    return named_result("mode values indices", mode_op(input, dim=dim, keepdim=keepdim))
 
 
 # --- the median of all ---------------------------------------------------------------------------
@@ -288,7 +290,8 @@ def _median_function(name: str, along: Any, along_op: Any) -> Any:
             return whole(input)
         dim = check_dim(name, input, dim)
         _check_kernel("median_out", input, (BOOL, COMPLEX))
-        return named_result(name, along_op(input, dim=dim, keepdim=keepdim))
+        result = along_op(input, dim=dim, keepdim=keepdim)
+        return named_result(f"{name} values indices", result)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input), or {name}(input, dim, keepdim=False) with indices."
