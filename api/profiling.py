@@ -20,6 +20,7 @@ from typing import Any
 from . import executor as executors
 from .ir.bind import state
 from .ir.types import TensorType
+from .report_data import kernel_title, with_folded
 from .tracer.places import line_of, user_place
 from .tracer.tensor import Tensor
 
@@ -36,6 +37,8 @@ class Event:
     duration: int
     places: tuple[tuple[str, int], ...] = ()  # the source lines it belongs to
     detail: str = ""
+    bytes: int = 0  # read and written, and arithmetic done, where that is known
+    flops: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Row:
     kind: str
     count: int
     total: int
+    bytes: int = 0
+    flops: int = 0
 
 
 @dataclass
@@ -64,6 +69,10 @@ class Profile:
         """Ops and kernels, the costliest first."""
         return self._rows((e, e.name, e.duration) for e in self.events if e.kind != GRAPH)
 
+    def by_kernel(self) -> list[Row]:
+        """Compiled kernels, the costliest first."""
+        return self._rows((e, e.name, e.duration) for e in self.events if e.kind == KERNEL)
+
     def by_line(self) -> list[Row]:
         """Source lines; the time of a fused kernel is shared among the lines it computes."""
         return self._rows(
@@ -74,9 +83,9 @@ class Profile:
     def _rows(self, parts: Any) -> list[Row]:
         sums: dict[tuple[str, str], list[int]] = {}
         for event, name, duration in parts:
-            entry = sums.setdefault((name, event.kind), [0, 0])
-            entry[0] += 1
-            entry[1] += duration
+            entry = sums.setdefault((name, event.kind), [0, 0, 0, 0])
+            for k, value in enumerate((1, duration, event.bytes, event.flops)):
+                entry[k] += value
         rows = [Row(name, kind, *entry) for (name, kind), entry in sums.items()]
         return sorted(rows, key=lambda row: -row.total)
 
@@ -86,15 +95,19 @@ class Profile:
         return sum(e.duration for e in self.events if e.kind != GRAPH)
 
     def table(self, by: str = "op", most: int = 30) -> str:
-        """A table of the costliest; `by` is "op" or "line"."""
-        rows = {"op": self.by_op, "line": self.by_line}[by]()
-        width = max([4, *(len(r.name) for r in rows[:most])])
+        """A table of the costliest; `by` is "op", "kernel" or "line"."""
+        rows = {"op": self.by_op, "kernel": self.by_kernel, "line": self.by_line}[by]()
+        width = max([len(by), *(len(r.name) for r in rows[:most])])
         total = max(1, self.total)
-        lines = [f"{by:{width}}  {'kind':8}  {'count':>6}  {'total':>10}  {'mean':>10}  share"]
+        rates = by == "kernel"
+        lines = [f"{by:{width}}  {'kind':8}  {'count':>6}  {'total':>10}  {'mean':>10}  share"
+                 + ("   GB/s  GFLOP/s" if rates else "")]  # fmt: skip
         for row in rows[:most]:
+            ns = max(1, row.total)
             lines.append(
                 f"{row.name:{width}}  {row.kind:8}  {row.count:6}  {duration(row.total):>10}  "
                 f"{duration(row.total / row.count):>10}  {100 * row.total / total:4.1f}%"
+                + (f"  {row.bytes / ns:5.1f}  {row.flops / ns:7.1f}" if rates else "")
             )
         if len(rows) > most:
             lines.append(f"and {len(rows) - most} more")
@@ -113,7 +126,8 @@ class Profile:
         return str(path)
 
     def __str__(self) -> str:
-        return f"{self.table('op')}\n{self.table('line')}"
+        tables = ["op", "kernel", "line"] if self.by_kernel() else ["op", "line"]
+        return "\n".join(map(self.table, tables))
 
 
 def duration(ns: float) -> str:
@@ -130,6 +144,7 @@ class profile:
     def __init__(self) -> None:
         self.result = Profile()
         self.deriving = False
+        self.kernels: dict[Any, list[tuple[str, Any]]] = {}  # of a program: label and facts
 
     def __enter__(self) -> Profile:
         self.before = dict(vars(state))
@@ -174,17 +189,25 @@ class profile:
             events.append(Event(f"{graph.name} by the interpreter", KERNEL, start, taken,
                                 places_of(graph, range(len(graph.nodes)))))  # fmt: skip
             return
-        program = executor.native.program
         at = start
         hosts = [k for k, ns in enumerate(times) if ns is None]
         rest = max(0, taken - sum(ns for ns in times if ns is not None))
-        for k, ns in enumerate(times):
-            info = program.kernels[program.steps[k].kernel]
+        for (label, info), ns in zip(self.kernels_of(executor), times):
             ns = rest // len(hosts) if ns is None else ns
-            places = places_of(graph, info.nodes)
-            label = f"{graph.name}/{k} {info.kind} {info.name[:12]}"
-            events.append(Event(label, KERNEL, at, ns, places, f"{info.bytes} bytes"))
+            events.append(Event(label, KERNEL, at, ns, places_of(graph, info.nodes),
+                                f"{info.kind} {info.name}", info.bytes, info.flops))  # fmt: skip
             at += ns
+
+    def kernels_of(self, executor: Any) -> list[tuple[str, Any]]:
+        """A label, and what is known, of each step."""
+        program, graph = executor.native.program, executor.graph
+        if id(program) not in self.kernels:
+            infos = with_folded([program.kernels[step.kernel] for step in program.steps], graph)
+            self.kernels[id(program)] = [
+                (f"{graph.name}/{k} {kernel_title(info, graph)}", info)
+                for k, info in enumerate(infos)
+            ]
+        return self.kernels[id(program)]
 
 
 def places_of(graph: Any, nodes: Any) -> tuple[tuple[str, int], ...]:

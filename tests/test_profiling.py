@@ -58,6 +58,20 @@ def test_tables_and_chrome_traces(tmp_path):
     assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
 
 
+def test_kernels_are_named_by_what_they_compute_and_have_rates():
+    function = torch.compile(lambda x: (x.exp() * 2).tanh())
+    x = torch.ones(1000)
+    function(x)
+    with torch.profile() as measured:
+        function(x)
+        function(x)
+    (row,) = measured.by_kernel()
+    assert row.name.endswith("/0 exp, mul, tanh")
+    assert (row.count, row.bytes) == (2, 2 * 8000)
+    assert row.flops > 0
+    assert "GB/s" in measured.table("kernel") and "GB/s" in str(measured)
+
+
 def test_an_error_ends_the_block_well():
     try:
         with torch.profile():
