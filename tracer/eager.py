@@ -5,7 +5,6 @@ This is the bottom interpreter of the stack in `ir/bind.py`.
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
 import numpy as np
@@ -21,20 +20,15 @@ from ..ir.types import (
     bfloat16,
     float32,
     float64,
-    scalar_dtype,
     type_word,
 )
+from .history import attach_views, history, input_type, record, refresh_view
 from .large import LARGE, Kernels, any_large
-from .places import user_place
 from .promotion import cast_array, common_dtype, compute_array, convert_operand, round_to
 from .quiet import quiet, restore
-from .saved import plan_of, save_values
-from .storage import Storage, View
-from .tape import ANOMALY, NotImplementedNode, accumulator_of, next_sequence, node_class
 from .tensor import PLAIN, Tensor
 
 ndarray = np.ndarray
-_new_type = tuple.__new__  # a NamedTuple's own constructor takes three times as long
 _HALF = {"float16", "bfloat16"}
 
 
@@ -44,8 +38,8 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if op.promote is not None:
         if not attrs:
             result = quick(op, inputs)
-    elif len(inputs) == 1 and inputs[0].__class__ in PLAIN:
-        result = run_single(op, inputs, attrs)
+    else:
+        result = run_plain(op, inputs, attrs)
     if result is not None:
         return result
     needs_grad = half = False
@@ -94,33 +88,76 @@ def relate(op: Op, inputs: Any, outputs: Any, attrs: Any, needs_grad: bool, mark
         set_marks(op, inputs, outputs, mark, needs_grad)
 
 
-def run_single(op: Op, inputs: tuple[Tensor], attrs: dict[str, Any]) -> Tensor | None:
-    """The short way of ops on one tensor: views, reductions, scans; None where it isn't plain."""
-    (x,) = inputs
-    dtype, source, view = x.dtype, x._array, x._view
-    if (dtype is not float32 and dtype is not float64) or "dtype" in attrs or state.inference or (
-        x._mark == "inference" or (view is not None and not x._requires_grad)
-        or op.many_outputs or len(op.outputs) > 1
-    ):  # fmt: skip
+def plain_operands(inputs: tuple[Any, ...]) -> Any:
+    """(dtype, arrays, which need gradients, mark, is one large?) of plain operands, else None.
+
+    Plain: tensors of one floating dtype (beside integers and None) without stale history and
+    without notes that their results would need.
+    """
+    dtype = mark = None
+    large = False
+    arrays, wanted = [], []
+    for value in inputs:
+        if value.__class__ in PLAIN:
+            array, needs, view, kind = value._array, value._requires_grad, value._view, value.dtype
+            if kind is not dtype:
+                if dtype is None and (kind is float32 or kind is float64):
+                    dtype = kind
+                elif kind.category >= FLOAT:
+                    return None
+            if value._mark is not None:
+                mark = value._mark
+                if mark == "inference":
+                    return None
+            if view is not None and not needs and view.base._requires_grad:
+                return None
+            if array.size >= LARGE:
+                large = True
+            arrays.append(array)
+            wanted.append(needs)
+        elif value is None:
+            arrays.append(None)
+            wanted.append(False)
+        else:
+            return None
+    return None if dtype is None else (dtype, arrays, wanted, mark, large)
+
+
+def run_plain(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """The short way of ops that do not promote and whose floats are plain; None for other calls."""
+    plain = plain_operands(inputs)
+    if plain is None or state.inference or "dtype" in attrs or op.node == "NotImplemented":
         return None
-    array = evaluate(op, inputs, (source,), attrs)
-    if array.__class__ is not ndarray:
-        array = np.asarray(array)
-    out = Tensor._wrap(array, dtype) if array.dtype is source.dtype else wrap(array)
+    dtype, arrays, wanted, mark, large = plain
+    if large or not op.moves_data:
+        result = evaluate(op, inputs, arrays, attrs)
+    else:
+        try:
+            result = op.numpy(*arrays, **attrs)
+        except Exception as error:
+            raise explain_failure(op, inputs, attrs, error) from None
+    several = result.__class__ is tuple
+    if result.__class__ is not ndarray and not several:
+        result = np.asarray(result)  # a NumPy number
+    if not several and result.dtype is dtype.storage:
+        outputs: Any = (wrapped(result, dtype),)
+    else:
+        outputs = tuple(map(wrap, result if several else (result,)))
     if op.is_view:
-        attach_views(op, x, (out,), attrs)
-    if not x._requires_grad:
-        out._mark = x._mark
-    elif not state.grad_enabled:
-        out._mark = state.cut
-    elif op.rules:
-        record(op, inputs, (out,), attrs, _ONE)
-    elif op.node == "NotImplemented":
-        record(op, inputs, (out,), attrs)
-    return out
+        attach_views(op, inputs[0], outputs, attrs)
+    if True in wanted:
+        if state.grad_enabled:
+            if op.rules:
+                record(op, inputs, outputs, attrs, tuple(wanted))
+            return outputs if several else outputs[0]
+        mark = state.cut
+    if mark is not None:
+        for out in outputs:
+            out._mark = mark
+    return outputs if several else outputs[0]
 
 
-_ONE = (True,)
+wrapped = Tensor._wrap
 
 
 # Classes whose tensors have nothing special about them; Parameter joins when it is defined.
@@ -230,14 +267,6 @@ def operand_types(op: Op, inputs: Any) -> list[TensorType | None]:
     ]  # fmt: skip
 
 
-def input_type(value: Any) -> TensorType | None:
-    if value is None:
-        return None
-    if isinstance(value, Tensor):
-        return _new_type(TensorType, (value.dtype, value._array.shape))
-    return TensorType(scalar_dtype(value), ())
-
-
 def wrap(result: Any) -> Tensor:
     """A NumPy result as a Tensor."""
     if type(result) is Tensor:
@@ -278,108 +307,6 @@ def restore_dtypes(op: Op, inputs: Any, outputs: list[Tensor], attrs: dict[str, 
             tensor.dtype = bfloat16
 
 
-# --- views and history ---------------------------------------------------------------------------
-
-
-def attach_views(op: Op, source: Tensor, outputs: list[Tensor], attrs: dict[str, Any]) -> None:
-    """Results that share memory with `source` share its storage and remember how they see it."""
-    if source._storage is None:
-        source._storage = Storage(source._array)
-    storage = source._storage
-    view = source._view
-    base, chain = (source, ()) if view is None else (view.base, view.chain)
-    origin = "" if state.grad_enabled else "inference" if state.inference else "no_grad"
-    if op.multi_view:
-        origin = "multi"
-    if not origin and view is not None:
-        origin = view.origin
-    version, needs = storage.version, base._requires_grad
-    for position, tensor in enumerate(outputs):
-        tensor._storage = storage
-        step = (op, attrs, position if op.multi_view else 0)
-        tensor._view = View(base, (*chain, step) if chain else (step,), version, origin)
-        if needs and tensor.dtype.category >= FLOAT:
-            tensor._requires_grad = True
-
-
-def record(
-    op: Op, inputs: tuple[Any, ...], outputs: list[Any], attrs: dict[str, Any], wanted: Any = None
-) -> None:
-    """Adds the node of this call to the graph, unless no input with a rule needs a gradient."""
-    if wanted is None:
-        wanted = (True,) if len(inputs) == 1 else tuple([
-            isinstance(v, Tensor) and v.requires_grad for v in inputs])  # fmt: skip
-    plan = op.plans.get(wanted) or plan_of(op, wanted)
-    needs = plan.needs
-    if True not in needs:
-        if op.node == "NotImplemented":
-            refuse_gradient(op, inputs, outputs)
-        return
-    node = object.__new__(op.node_type or node_class(op, attrs, inputs))
-    node.attrs, node.plan, node.saved, node.versions = attrs, plan, (), ()
-    if len(inputs) == 1:
-        node.edges = (history(inputs[0]),)
-    else:
-        node.edges = tuple([history(v) if n else None for v, n in zip(inputs, needs)])
-    set_types(node, op, inputs, outputs)
-    node.sequence = next_sequence()
-    node.place = user_place()
-    node.extra = None
-    for position, tensor in enumerate(outputs):
-        if tensor.dtype.category >= FLOAT:
-            tensor._node, tensor._nr, tensor._requires_grad = node, position, True
-    if plan.keys:
-        save_values(node, plan, inputs, outputs, history)
-    if ANOMALY:
-        node._extra().metadata["traceback_"] = traceback.format_stack()
-
-
-def set_types(node: Any, op: Op, inputs: Any, outputs: Any) -> None:
-    """See Note [Uniform calls]."""
-    if op.promote is not None:
-        dtype, shape = outputs[0].dtype, outputs[0]._array.shape
-        for value in inputs:
-            if isinstance(value, Tensor) and (
-                value.dtype is not dtype or value._array.shape != shape
-            ):
-                break
-        else:
-            node.uniform, node.types = (dtype, shape), None
-            return
-    node.uniform = None
-    node.types = ([input_type(v) for v in inputs],
-                  [_new_type(TensorType, (t.dtype, t._array.shape)) for t in outputs])  # fmt: skip
-
-
-def refuse_gradient(op: Op, inputs: Any, outputs: list[Tensor]) -> None:
-    """torch marks the results of ops without derivative; backward through them raises."""
-    edges = tuple(history(v) for v in inputs if isinstance(v, Tensor) and v._requires_grad)
-    for position, tensor in enumerate(outputs):
-        if tensor.dtype.category >= FLOAT:
-            tensor._node, tensor._nr = NotImplementedNode(op.name, edges), position
-            tensor._requires_grad = True
-
-
-def history(value: Any) -> tuple[Any, int] | None:
-    """The graph edge gradients of `value` flow into."""
-    if value._view is not None:
-        refresh_view(value)
-    if not value._requires_grad:
-        return None
-    if value._node is None:
-        return accumulator_of(value), 0
-    return value._node, value._nr
-
-
-def refresh_view(tensor: Tensor) -> None:
-    """If the base was written in place since the view was made, derive the view's history anew."""
-    view = tensor._view
-    if tensor._storage.version != view.seen:
-        from .inplace import regenerate_history
-
-        regenerate_history(tensor)
-
-
 def run_marking(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     """`run` in inference mode: another function, so that nothing takes the short way."""
     return run(op, inputs, attrs)
@@ -388,4 +315,5 @@ def run_marking(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
 install_bottom(run, run_marking)
 as_eager.evaluate = lambda op, arrays, attrs: evaluate(op, arrays, arrays, attrs)
 
-__all__ = ["PLAIN_CLASSES", "cast_array", "history", "record", "run"]
+__all__ = ["PLAIN_CLASSES", "cast_array", "history", "input_type", "record", "refresh_view",
+           "run"]  # fmt: skip

@@ -31,6 +31,15 @@ def _wanted(target: np.ndarray, weight: Any, ignore_index: int, dtype: Any) -> t
     return safe, weights.astype(dtype, copy=False)
 
 
+def _places(classes: np.ndarray, dim: int) -> tuple[Any, ...]:
+    """Where the wanted classes are: an index into an array with its classes along `dim`."""
+    if classes.ndim == 1:
+        return np.arange(classes.size), classes
+    grid: list[Any] = list(np.ix_(*map(np.arange, classes.shape)))
+    grid.insert(dim, classes)
+    return tuple(grid)
+
+
 def _nll(
     x: np.ndarray, target: np.ndarray, weight: Any = None, *, reduction: str = "mean",
     ignore_index: int = -100,
@@ -39,7 +48,7 @@ def _nll(
     dim = class_dim(x.ndim)
     safe, weights = _wanted(target, weight, ignore_index, x.dtype)
     if x.shape[dim]:
-        loss = -np.take_along_axis(x, np.expand_dims(safe, dim), dim).squeeze(dim)
+        loss = np.negative(x[_places(safe, dim)])
     else:
         loss = np.zeros(target.shape, x.dtype)
     if weights is not None:
@@ -62,8 +71,7 @@ def _nll_slopes(
     if weights is not None:
         slopes = np.where(weights == 0, grad.dtype.type(0), slopes * weights)
     result = np.zeros(shape, grad.dtype)
-    np.put_along_axis(result, np.expand_dims(safe, dim), np.expand_dims(
-        np.broadcast_to(slopes, target.shape), dim), dim)  # fmt: skip
+    result[_places(safe, dim)] = slopes
     return result
 
 

@@ -12,6 +12,7 @@ from ..types import TensorType, bool_, broadcast_shapes, c_word, type_word
 from ..value import public
 from .arithmetic import conj
 from .kinds import require_value
+from .views import transpose_op
 
 
 def same_dtype(a: TensorType, b: TensorType, kernel: str = "addmm_impl_cpu_") -> None:
@@ -54,7 +55,10 @@ def mm_type(self: TensorType, mat2: TensorType) -> TensorType:
 
 def transposed(value: Any) -> Any:
     """The conjugate transpose of the last two dimensions."""
-    return conj(value).transpose(-2, -1)
+    if value.dtype.is_complex:
+        value = conj(value)
+    ndim = value.ndim
+    return transpose_op(value, dim0=ndim - 2, dim1=ndim - 1)
 
 
 mm_op: Op = define(

@@ -19,7 +19,7 @@ def sizes(values: tuple[Any, ...]) -> tuple[int, ...]:
     """`f(2, 3)` and `f((2, 3))` alike, as a tuple of ints."""
     if len(values) == 1 and isinstance(values[0], list | tuple):
         values = tuple(values[0])
-    return tuple(as_int(v) for v in values)
+    return tuple([v if v.__class__ is int else as_int(v) for v in values])
 
 
 def as_int(value: Any) -> int:
@@ -41,6 +41,8 @@ def zeros(type_: TensorType) -> Any:
 def view_shape(size: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     """`size` with -1 filled in; RuntimeError in torch's words where it does not fit."""
     count = math.prod(shape)
+    if math.prod(size) == count and all(n >= 0 for n in size):
+        return size
     wild = [k for k, n in enumerate(size) if n == -1]
     if len(wild) > 1:
         raise RuntimeError("only one dimension can be inferred")
@@ -62,7 +64,7 @@ def view_shape(size: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]
 
 def _view(x: np.ndarray, *, size: tuple[int, ...]) -> np.ndarray:
     try:
-        return np.reshape(x, size, copy=False)
+        return x.reshape(size, copy=False)
     except ValueError:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
