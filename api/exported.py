@@ -136,12 +136,15 @@ class Exported:
 
     def __call__(self, *arguments: Any) -> Any:
         """The results as tensors without history; one alone, several as a tuple."""
-        made = self.forward(*self.arrays(arguments))
-        results = tuple(
+        return self.results(self.forward(*self.arrays(arguments)))
+
+    def results(self, made: list[np.ndarray]) -> Any:
+        """Those outputs of forward that the function returns."""
+        found = tuple(
             Tensor._wrap(array, BY_NAME[facts["dtype"]])
             for array, facts in zip(made, self.forward.outputs) if facts["kind"] == "result"
         )  # fmt: skip
-        return results[0] if len(results) == 1 else results
+        return found[0] if len(found) == 1 else found
 
     def value_and_grads(self, *arguments: Any, grads: Any = None) -> tuple[Any, list[Tensor]]:
         """Results, and the gradients backward gives for `grads` (default: ones)."""
@@ -156,10 +159,9 @@ class Exported:
         given = grads or [np.ones(s["shape"], s["storage"]) for s in seeds]
         given = [g._array if isinstance(g, Tensor) else g for g in given]
         found = self.backward(*saved, *given)
-        results = [a for a, kind in zip(made, kinds) if kind == "result"]
         wrapped = [Tensor._wrap(a, BY_NAME[f["dtype"]])
                    for a, f in zip(found, self.backward.outputs)]  # fmt: skip
-        return (results[0] if len(results) == 1 else tuple(results)), wrapped
+        return self.results(made), wrapped
 
 
 def check_machine(manifest: dict[str, Any]) -> None:

@@ -47,7 +47,8 @@ def test_loaded_results_are_the_compiled_ones(exported):
     folder, x, y, weight = exported
     model = torch.load_exported(folder)
     assert model(x).tolist() == y.tolist()
-    _, grads = model.value_and_grads(x)
+    value, grads = model.value_and_grads(x)
+    assert isinstance(value, torch.Tensor) and value.tolist() == y.tolist()
     assert len(grads) == 1
     assert np.allclose(grads[0].numpy(), weight.grad.numpy())
 
