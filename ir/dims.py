@@ -372,3 +372,8 @@ def at_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
 def as_index(value: Any) -> Any:
     """An int argument that may be symbolic; else as `operator.index`."""
     return value if type(value) is Dim else value.__index__()
+
+
+def whole(value: Any) -> Any:
+    """`int(value)`, or the Dim as it is."""
+    return value if type(value) is Dim else int(value)

@@ -21,7 +21,8 @@ class Term(NamedTuple):
     labels: tuple[Label, ...]
 
     def size(self, label: Label) -> int:
-        return int(self.value.shape[self.labels.index(label)])
+        size: int = self.value.shape[self.labels.index(label)]
+        return size
 
     def arranged(self, labels: list[Label]) -> Any:
         """The tensor with its dimensions in the order of `labels`."""
@@ -189,13 +190,13 @@ def a_size(term: Term, label: Label) -> int:
 def _cheapest(terms: list[Term], output: set[Label]) -> tuple[int, int]:
     """The pair whose contraction shrinks memory most."""
 
-    def growth(i: int, j: int) -> int:
+    def growth(i: int, j: int) -> Any:
         others = output.union(*(t.labels for k, t in enumerate(terms) if k not in (i, j)))
         sizes = dict(zip(terms[i].labels, terms[i].value.shape))
         for label, size in zip(terms[j].labels, terms[j].value.shape):
             sizes[label] = max(size, sizes.get(label, 1))
         result = math.prod(n for label, n in sizes.items() if label in others)
-        return int(result - math.prod(terms[i].value.shape) - math.prod(terms[j].value.shape))
+        return result - math.prod(terms[i].value.shape) - math.prod(terms[j].value.shape)
 
     pairs = [(i, j) for j in range(len(terms)) for i in range(j)]
     return min(pairs, key=lambda pair: growth(*pair))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bind import state
+from ..dims import whole
 from ..types import FLOAT
 from ..value import public
 from .nn_common import check_value, floats_only
@@ -179,7 +180,7 @@ def _trailing_shape(name: str, input: Any, normalized_shape: Any, **parameters: 
     if isinstance(normalized_shape, int):
         raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of "
                         "ints, not int")  # fmt: skip
-    shape = tuple(int(n) for n in normalized_shape)
+    shape = tuple(map(whole, normalized_shape))
     if not shape:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., "

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dims import whole
 from ..op import define
 from ..types import TensorType
 from ..value import public
@@ -154,7 +155,7 @@ def _check_mirror(input: Any, pad: Ints, mode: str) -> None:
 @public("pad", spaces="nn.functional", method=False)
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """pad(input, pad, mode='constant', value=None): `pad` begins with the last dimension."""
-    widths = tuple(int(n) for n in pad)
+    widths = tuple(map(whole, pad))
     if len(widths) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(widths) > 2 * input.ndim:
@@ -174,4 +175,4 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
 @public("constant_pad_nd", method=False)
 def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
     """constant_pad_nd(input, pad, value=0)."""
-    return constant_pad(input, tuple(int(n) for n in pad), value)
+    return constant_pad(input, tuple(map(whole, pad)), value)
