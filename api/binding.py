@@ -13,6 +13,7 @@ Note [Recycled gradients]
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ class Unbindable(Exception):
 
 
 class Binding:
-    """`call` takes the arguments of a replay; `finish` makes its result of what `call` made."""
+    """`call` takes the arguments of a replay; `finish` makes its result of what `call` made, unless
+    it is None: then that is the result."""
 
     def __init__(self, trace: Any, leaves: list[Any]):
         if watch.trouble() or trace.bound or shared_arguments(leaves) is not None:
@@ -61,11 +63,13 @@ class Binding:
         self.numbers = self.hyper_parameters()
         self.count_writes()
         self.recycled = self.recycle_gradients()
+        self.plan_results()
+        self.finish = self.finisher()
         self.call = self.executor.native.runnable.bound(
-            self.arguments, self.places, self.fixed, self.words, self.held)  # fmt: skip
+            self.arguments, self.places, self.fresh, self.fixed, watched=self.words,
+            held=self.held, tuple_result=self.finish is not None)  # fmt: skip
         if self.call is None:
             raise Unbindable
-        self.finish = self.finisher()
 
     # --- inputs ---
 
@@ -161,29 +165,44 @@ class Binding:
             recycled.add(maker.number)
         return recycled
 
-    def finisher(self) -> Any:
-        """The function from (arguments, arrays made) to the result of the call."""
-        program = self.executor.native.runnable.program
-        count = len(self.executor.results)
+    def plan_results(self) -> None:
+        """What `call` makes: tensors for results, arrays for what backward will need."""
+        runnable = self.executor.native.runnable
         recycled = {self.executor.results[number][0] for number in self.recycled}
-        made_at = [k for k, r in enumerate(program.results)
-                   if r.target is None and k not in recycled]  # fmt: skip
-        fresh = [(number, made_at.index(k), dtype)
-                 for number, (k, dtype) in enumerate(self.executor.results)
+        dtypes = dict(self.executor.results)
+        made = [k for k, r in enumerate(runnable.program.results) if r.target is None]
+        self.fresh: dict[int, Array] = {}
+        self.made_at: dict[int, int] = {}  # where an output of the graph is among what is made
+        for at, position in enumerate(made):
+            if position in recycled:
+                continue
+            expected = runnable.results[at]
+            if position in dtypes:
+                expected = replace(expected, holder=Tensor, slot="_array",
+                                   facts=new_tensor(dtypes[position]))  # fmt: skip
+            self.made_at[position] = len(self.fresh)
+            self.fresh[at] = expected
+
+    def finisher(self) -> Any:
+        """The function from (arguments, what was made) to the result of the call."""
+        results = self.executor.results
+        fresh = [(number, self.made_at[k]) for number, (k, _) in enumerate(results)
                  if number not in self.recycled]  # fmt: skip
-        saved = [made_at.index(k) for k in self.executor.saved]
-        note, connect = self.writes_noted(), self.connector(saved)
+        note = self.writes_noted()
+        connect = self.connector([self.made_at[k] for k in self.executor.saved])
         effects = [(owner, maker) for owner, maker in self.end.grad_effects
                    if getattr(maker, "number", None) not in self.recycled]  # fmt: skip
-        structure, makers, wrap = self.end.structure, self.end.makers, Tensor._wrap
+        structure, makers, count = self.end.structure, self.end.makers, len(results)
         single = structure is None and isinstance(makers[0], Direct) and not effects
+        if single and note is None and connect is None and len(self.fresh) == 1:
+            return None
 
         def finish(args: tuple[Any, ...], made: tuple[Any, ...]) -> Any:
             if note is not None:
                 note(args)
             results: list[Any] = [None] * count
-            for number, at, dtype in fresh:
-                results[number] = wrap(made[at], dtype)
+            for number, at in fresh:
+                results[number] = made[at]
             if connect is not None:
                 connect(args, made, results)
             if single:
@@ -270,6 +289,13 @@ def tensor_of(source: Any) -> Any:
     if not isinstance(source, Captured):
         raise Unbindable
     return source.tensor
+
+
+def new_tensor(dtype: Any) -> tuple[tuple[str, Any], ...]:
+    """What is in the slots of a new tensor, except its array."""
+    like = Tensor._wrap(np.empty(0, dtype.storage), dtype)
+    slots = (s for s in Tensor.__slots__ if not s.startswith("__") and s != "_array")
+    return tuple((slot, getattr(like, slot)) for slot in slots)
 
 
 def is_private(owner: Any) -> bool:

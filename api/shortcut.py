@@ -51,6 +51,7 @@ def bound_replay(trace: Trace, binding: Binding) -> Any:
     grad_mode, inference, bottom = state.grad_enabled, state.inference, state.bottom
     executor = binding.executor
     direct, check = executor.direct, executor.native.runnable.check
+    answer = Tensor if finish is None else tuple
 
     def replay(args: tuple[Any, ...]) -> Any:
         if (state.top is not bottom or state.grad_enabled is not grad_mode
@@ -59,13 +60,13 @@ def bound_replay(trace: Trace, binding: Binding) -> Any:
         if numbers is not None and not numbers.current():
             return MISS
         made = call(*args)
-        if made.__class__ is not tuple:
+        if made.__class__ is not answer:
             if made.__class__ is int and made > 0:
                 check(made)
             return MISS
         trace.hits += 1
         trace.rebinds = 0
-        return finish(args, made)
+        return made if finish is None else finish(args, made)
 
     return replay
 

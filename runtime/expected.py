@@ -17,7 +17,7 @@ class Array:
 
     `strides` are in bytes; None means C-contiguous. With `holder` the argument is an object of
     exactly that class, which has the array in its slot `slot`, and in the slots of `facts` these
-    very objects.
+    very objects; a result is put into a new object like that.
     """
 
     dtype: np.dtype

@@ -170,7 +170,7 @@ entry:
   %records = getelementptr %Table, ptr %table, i64 1
   br label %next
 next:
-  %k = phi i64 [ 0, %entry ], [ %k1, %good ]
+  %k = phi i64 [ 0, %entry ], [ %k1, %kept ]
   %end = icmp eq i64 %k, %count
   br i1 %end, label %yes, label %one
 one:
@@ -187,8 +187,13 @@ one:
   %failed = icmp eq ptr %array, null
   br i1 %failed, label %no, label %good
 good:
+  %record = getelementptr %Record, ptr %records, i64 %i
+  %whole = call ptr @wrap(ptr %record, ptr %array)
+  %poor = icmp eq ptr %whole, null
+  br i1 %poor, label %no, label %kept
+kept:
   %made.p = getelementptr ptr, ptr %made, i64 %k
-  store ptr %array, ptr %made.p
+  store ptr %whole, ptr %made.p
   %data = call ptr @field(ptr %array, i64 ${DATA})
   %place.p = getelementptr %Record, ptr %records, i64 %i, i32 12
   %place = load i64, ptr %place.p

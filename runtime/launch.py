@@ -241,22 +241,21 @@ class Runnable:
             keep=[self.code, self.steps[0], self],
         )  # fmt: skip
 
-    def bound(self, arguments: Sequence[Any], places: Sequence[int], bound: dict[int, int],
-              watched: Sequence[tuple[int, int]], held: Sequence[int]) -> Any:  # fmt: skip
+    def bound(self, arguments: Sequence[Any], places: Sequence[int], results: dict[int, Array],
+              bound: dict[int, int], **more: Any) -> Any:  # fmt: skip
         """The entry for callers whose other pointers, of inputs or results, are always the same.
 
-        It answers with the new arrays, or a status, or NotImplemented. None if there are host
-        calls between the kernels.
+        It makes the results in `results`, by number, and answers with these, or a status, or
+        NotImplemented. None if there are host calls between the kernels.
         """
         if self.fresh == self.through_python or self.early:
             return None
-        fresh = [k for k in range(len(self.results)) if len(self.inputs) + k not in bound]
         return make(
-            self.steps[0].address, arguments, [self.results[k] for k in fresh],  # type: ignore
-            name=self.program.name, release_gil=self.long, status=True, tuple_result=True,
+            self.steps[0].address, arguments, list(results.values()),  # type: ignore[union-attr]
+            name=self.program.name, release_gil=self.long, status=True,
             arena=self.arena, arena_size=self.plan.total, keep=[self.code, self.steps[0], self],
-            places=[*places, *(len(self.inputs) + k for k in fresh)],
-            bound=list(bound.items()), watched=watched, held=held, apart=True,
+            places=[*places, *(len(self.inputs) + k for k in results)],
+            bound=list(bound.items()), apart=True, **more,
         )  # fmt: skip
 
     def with_status(self, call: Any) -> Any:

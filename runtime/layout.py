@@ -35,6 +35,7 @@ PYTHON_FUNCTIONS = (
     "PyTuple_SetItem",
     "PyLong_FromLongLong",
     "PyObject_CallObject",
+    "PyType_GenericAlloc",
 )
 
 

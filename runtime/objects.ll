@@ -10,6 +10,7 @@ declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare ptr @PyLong_FromLongLong(i64)
 declare ptr @PyObject_CallObject(ptr, ptr)
+declare ptr @PyType_GenericAlloc(ptr, i64)
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 @None = external global i8
 @True = external global i8
@@ -163,6 +164,51 @@ yes:
   ret ptr %data
 no:
   ret ptr null
+}
+
+; A new array, in a new holder if the record wants one; null, with the exception set, if there is no
+; memory. The holder takes over the reference to the array.
+define internal ptr @wrap(ptr %record, ptr %array) {
+entry:
+  %slot.p = getelementptr %Record, ptr %record, i32 0, i32 1
+  %slot = load i64, ptr %slot.p
+  %bare = icmp eq i64 %slot, 0
+  br i1 %bare, label %plain, label %hold
+plain:
+  ret ptr %array
+hold:
+  %type.p = getelementptr %Record, ptr %record, i32 0, i32 0
+  %type = load ptr, ptr %type.p
+  %holder = call ptr @PyType_GenericAlloc(ptr %type, i64 0)
+  %failed = icmp eq ptr %holder, null
+  br i1 %failed, label %no, label %fill
+no:
+  call void @Py_DecRef(ptr %array)
+  ret ptr null
+fill:
+  %at = getelementptr i8, ptr %holder, i64 %slot
+  store ptr %array, ptr %at
+  %facts.p = getelementptr %Record, ptr %record, i32 0, i32 11
+  %facts = load ptr, ptr %facts.p
+  %count = load i64, ptr %facts
+  %pairs = getelementptr i64, ptr %facts, i64 1
+  br label %next
+next:
+  %k = phi i64 [ 0, %fill ], [ %k1, %put ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %put
+put:
+  %offset.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 0
+  %object.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 1
+  %offset = load i64, ptr %offset.p
+  %object = load ptr, ptr %object.p
+  call void @Py_IncRef(ptr %object)
+  %to = getelementptr i8, ptr %holder, i64 %offset
+  store ptr %object, ptr %to
+  %k1 = add i64 %k, 1
+  br label %next
+yes:
+  ret ptr %holder
 }
 
 define internal void @release(ptr %objects, i64 %count) {

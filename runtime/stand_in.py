@@ -40,12 +40,23 @@ def stand_in(call: Call) -> Callable[..., Any]:
             code = entry(ctypes.addressof(pointers), scratch)
         if call.status and code:
             return code
+        made = [_held(*pair) for pair in zip(call.results, made)]
         if call.tuple_result:
             return tuple(made)
         return made[0] if made else None
 
     function.__name__ = call.name
     return function
+
+
+def _held(expected: Array, array: np.ndarray) -> Any:
+    """The array, in its holder if it wants one."""
+    if expected.holder is None:
+        return array
+    holder = expected.holder.__new__(expected.holder)
+    for slot, value in ((expected.slot, array), *expected.facts):
+        setattr(holder, slot, value)
+    return holder
 
 
 def _unpacked(call: Call, args: tuple[object, ...]) -> list[Any] | None:
@@ -60,7 +71,9 @@ def _unpacked(call: Call, args: tuple[object, ...]) -> list[Any] | None:
             found.append(ctypes.c_double(value))
             continue
         if expected.holder is not None:
-            if type(value) is not expected.holder:
+            if type(value) is not expected.holder or any(
+                getattr(value, slot, None) is not fact for slot, fact in expected.facts
+            ):
                 return None
             value = getattr(value, expected.slot, None)
         if type(value) is not np.ndarray or not _is(expected, value):

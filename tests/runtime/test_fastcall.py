@@ -309,6 +309,35 @@ def test_arrays_in_holders(build, release_gil):
     assert [sys.getrefcount(x) for x in (a, b, c)] == counts
 
 
+def test_facts_of_holders(build):
+    kind = object()
+    spec = Array(F4, (2, 3), holder=Holder, slot="array", facts=(("b", kind),))
+    add = build("add", [spec, spec, spec])
+    holders = [Holder(a) for a in arrays()]
+    for holder in holders:
+        holder.b = kind
+    assert add(*holders) is None
+    holders[1].b = object()
+    assert add(*holders) is NotImplemented
+
+
+def test_results_in_new_holders(build):
+    kind = object()
+    spec = Array(F8, ())
+    held = Array(F8, (), holder=Holder, slot="array", facts=(("b", kind), ("_z", None)))
+    scale = build("scale", [spec, Float()], [held, spec])
+    made, bare = scale(np.array(3.0), 2.0)
+    assert type(made) is Holder and made.b is kind and made._z is None
+    assert (float(made.array), float(bare)) == (6.0, 5.0)
+    count = sys.getrefcount(kind)
+    kept = [scale(np.array(3.0), 2.0)[0] for _ in range(10)]
+    assert sys.getrefcount(kind) == count + 10
+    alive = weakref.ref(kept[0])
+    del kept
+    gc.collect()
+    assert sys.getrefcount(kind) == count and alive() is None
+
+
 def test_only_slots_can_hold():
     class Open:
         pass
@@ -405,3 +434,31 @@ def test_a_strange_interpreter_gets_the_stand_in(monkeypatch):
         assert nothing(np.zeros(3, "f4")) is NotImplemented
     """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_bound_pointers_places_and_watched_words(library, monkeypatch):
+    monkeypatch.setenv("WENGERT_FASTCALL", "1")
+    if fastcall.reason_for_fallback():
+        pytest.skip(fastcall.reason_for_fallback())
+    fixed, level = np.full((2, 3), 5, F4), np.array([7])
+    word = (level.ctypes.data, 7)
+    add = make(library.address("add"), [Array(F4, (2, 3)), Array(F8, ())], [Array(F4, (2, 3))],
+               keep=[library], places=[1, -1, 2], bound=[(0, fixed.ctypes.data)],
+               watched=[word], held=[id(fixed)])  # fmt: skip
+    one = np.ones((2, 3), F4)
+    assert add(one, np.array(0.0))[0, 0] == 6
+    assert add(one, one) is NotImplemented  # passed on or not, it is checked
+    level[0] = 8
+    assert add(one, np.array(0.0)) is NotImplemented
+    level[0] = 7
+    count = sys.getrefcount(fixed)
+    assert add(one, np.array(0.0))[0, 0] == 6 and sys.getrefcount(fixed) == count
+
+
+def test_arguments_that_must_lie_apart(build):
+    spec = Array(F4, (3,))
+    add = build("add", [spec, spec], [spec], apart=True)
+    base = np.arange(4, dtype=F4)
+    assert add(base[:3], base[:3].copy())[0] == 0
+    assert add(base[:3], base[1:]) is NotImplemented
+    assert add(base[:3], base[:3]) is NotImplemented
