@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-from .formulas import parse_formula
 from .graph import (
     ARGUMENT,
     INPUT_KINDS,
@@ -15,49 +13,32 @@ from .graph import (
     Graph,
     Input,
     Node,
-    Origin,
     Output,
-    Place,
     Var,
 )
 from .handles import object_of
 from .op import TABLE, Op
+from .tokens import (
+    MAX_DIGITS,
+    ParseError,
+    Token,
+    fail,
+    formula_of,
+    number_of,
+    origin_of,
+    place_of,
+    tokens_of,
+    unquote,
+)
 from .types import BY_SHORT, TensorType
 
-
-class ParseError(ValueError):
-    """The text is not a graph; the message says where."""
+__all__ = ["ParseError", "parse"]
 
 
-TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\n]+)
-      | (?P<comment>\#[^\n]*)
-      | (?P<var>%[0-9]+)
-      | (?P<place>@(?:"(?:[^"\\\n]|\\.)*"|[^\s"\\@{}(),]+):[0-9]+(?!\S))
-      | (?P<graph>@[A-Za-z_]\w*)
-      | (?P<origin>\^[A-Za-z_]\w*\.[0-9]+)
-      | (?P<string>"(?:[^"\\\n]|\\.)*")
-      | (?P<formula>`[^`\n]*`)
-      | (?P<number>-?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|inf\b|nan\b))
-      | (?P<word>[A-Za-z_]\w*)
-      | (?P<mark>[(){}\[\],:=])
-      | (?P<bad>.)""",
-    re.VERBOSE | re.DOTALL,
-)
 MAX_NESTING = 50  # of tuples in an attribute, and of graphs in graphs
-MAX_DIGITS = 400
 MAX_BYTES = 2**62  # of a tensor: sizes beyond are no sizes
 CONSTANTS = {"True": True, "False": False, "None": None}
-ESCAPED = {"n": "\n", "r": "\r"}
-
-
-class Token(NamedTuple):
-    """A piece of the text, and where it starts."""
-
-    kind: str
-    text: str
-    line: int
-    column: int
+FLOATS = {"inf": math.inf, "nan": math.nan}  # words: `nan` is also the name of an attribute
 
 
 class Reference(NamedTuple):
@@ -74,29 +55,6 @@ class Draft(NamedTuple):
     nodes: list[Node]
     outputs: tuple[Output, ...]
     notes: tuple[str, ...]
-
-
-def fail(message: str, token: Token) -> NoReturn:
-    raise ParseError(f"line {token.line}, column {token.column}: {message}")
-
-
-def tokens_of(text: str) -> list[Token]:
-    """All tokens but white space; the last one is `end`."""
-    found, line, start = [], 1, 0
-    for match in TOKEN.finditer(text):
-        kind, piece = match.lastgroup or "bad", match.group()
-        if kind == "space":
-            newlines = piece.count("\n")
-            if newlines:
-                line += newlines
-                start = match.start() + piece.rindex("\n") + 1
-            continue
-        token = Token(kind, piece, line, match.start() - start + 1)
-        if kind == "bad":
-            fail(f"unexpected character {piece!r}", token)
-        found.append(token)
-    found.append(Token("end", "end of text", line, len(text) - start + 1))
-    return found
 
 
 def parse(text: str) -> Graph:
@@ -304,6 +262,8 @@ class Parser:
     def word_value(self, token: Token) -> Any:
         if token.text in CONSTANTS:
             return CONSTANTS[token.text]
+        if token.text in FLOATS:
+            return FLOATS[token.text]
         if token.text in BY_SHORT:
             return BY_SHORT[token.text]
         if token.text == "complex":
@@ -320,10 +280,18 @@ class Parser:
     def numbers(self, count: int) -> list[Any]:
         """numbers := "(" number ("," number)* ")", as many as asked for"""
         start = self.take("mark", "(")
-        found = self.listed(")", lambda: number_of(self.take("number")))
+        found = self.listed(")", self.number)
         if len(found) != count:
             fail(f"expected {count} numbers, got {len(found)}", start)
         return found
+
+    def number(self) -> Any:
+        token = self.next()
+        if token.kind == "number":
+            return number_of(token)
+        if token.text in FLOATS:
+            return FLOATS[token.text]
+        fail(f"expected a number, got {token.text!r}", token)
 
     def output(self, count: int) -> Output:
         """output := %n [kind ["=" number]]"""
@@ -381,38 +349,3 @@ class Assembly:
         if len(path) > MAX_NESTING:
             fail("graphs are nested too deeply", token)
         return self.graph(self.drafts[token.text], path)
-
-
-def number_of(token: Token) -> Any:
-    if len(token.text) > MAX_DIGITS:
-        fail("the number has too many digits", token)
-    return int(token.text) if token.text.lstrip("-").isdigit() else float(token.text)
-
-
-def formula_of(token: Token) -> Any:
-    try:
-        return parse_formula(token.text.strip("`"))
-    except (ValueError, SyntaxError, ArithmeticError, RecursionError, MemoryError) as error:
-        fail(f"not a formula of sizes: {error}", token)
-
-
-def place_of(token: Token | None) -> Place | None:
-    if token is None:
-        return None
-    file, _, line = token.text[1:].rpartition(":")
-    if len(line) > MAX_DIGITS:
-        fail("the line number has too many digits", token)
-    return Place(unquote(file) if file.startswith('"') else file, int(line))
-
-
-def origin_of(token: Token | None) -> Origin | None:
-    if token is None:
-        return None
-    op, _, index = token.text[1:].rpartition(".")
-    if len(index) > MAX_DIGITS:
-        fail("the number has too many digits", token)
-    return Origin(op, int(index))
-
-
-def unquote(text: str) -> str:
-    return re.sub(r"\\(.)", lambda m: ESCAPED.get(m.group(1), m.group(1)), text[1:-1])

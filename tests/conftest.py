@@ -1,11 +1,14 @@
-"""For all tests: compiled graphs are checked, and golden files can be blessed."""
+"""For all tests: graphs are checked as they are made, and golden files can be blessed."""
 
 import os
 
 import pytest
+from wengert.ir.graph import Graph
+from wengert.ir.op import TABLE
+from wengert.ir.parser import parse
 
-# set before wengert is imported: passes verify and interpret what they make
-os.environ.setdefault("WENGERT_CHECK", "1")
+os.environ.setdefault("WENGERT_CHECK", "1")  # passes verify and interpret what they make
+MOST_GRAPHS, MOST_NODES = 20, 300  # of one test that are printed and parsed
 
 
 def pytest_addoption(parser):
@@ -23,3 +26,29 @@ def golden(request):
         assert text == path.read_text(), f"{path} differs; see it with pytest --bless and git diff"
 
     return check
+
+
+@pytest.fixture(autouse=True)
+def graphs_round_trip(monkeypatch):
+    """Every graph that a test makes can be printed and read back.
+
+    But those that codegen makes of ops of its own, on the way to kernels.
+    """
+    made, make = [], Graph.__init__
+
+    def remember(graph, *args, **kwargs):
+        make(graph, *args, **kwargs)
+        if len(made) < MOST_GRAPHS:
+            made.append(graph)
+
+    monkeypatch.setattr(Graph, "__init__", remember)
+    yield
+    monkeypatch.undo()
+    nodes = 0
+    for graph in made:
+        nodes += len(graph.nodes)
+        public = all(TABLE.get(node.op.name) is node.op for node in graph.nodes)
+        if nodes < MOST_NODES and public:
+            text = graph.print()
+            assert parse(text) == graph
+            assert parse(text).print() == text
