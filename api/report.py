@@ -60,7 +60,9 @@ def collect(function: Any) -> dict[str, Any]:
         add_recorded(shown, failure.graph)
     if shown["status"] == "compiled" and trace is None:
         reasons = list(function.refusals.values())
-        shown.update(status="eager", reason=reasons[0] if reasons else "not called yet")
+        shown.update(
+            status="eager", reason=reasons[0] if reasons else "no call of it has been compiled yet"
+        )
     shown["source"] = source_data(shown, function.function)
     shown["open"] = panes_to_open(shown)
     return shown

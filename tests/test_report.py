@@ -129,4 +129,20 @@ def test_a_failing_pass_is_where_the_report_opens(monkeypatch):
 
 
 def test_a_function_never_called_has_a_report():
-    assert collect(torch.compile(gelu_like))["reason"] == "not called yet"
+    reason = collect(torch.compile(gelu_like))["reason"]
+    assert reason == "no call of it has been compiled yet"
+
+
+@pytest.mark.parametrize("function, arguments", [
+    (lambda: torch.ones(3), ()),
+    (lambda x: x, (torch.ones(3),)),
+    (lambda x: x.add_(1).mul_(2), (torch.ones(3),)),
+    (lambda x: x.exp().sum(), (torch.ones(0, 3),)),
+    (lambda x: torch.linalg.svd(x)[1], (torch.eye(3),)),
+    (lambda x: torch.nn.functional.dropout(x), (torch.ones(9),)),
+], ids=["no arguments", "nothing to do", "writes", "empty", "in Python", "random"])  # fmt: skip
+def test_odd_functions_have_reports(function, arguments, tmp_path):
+    compiled = torch.compile(function)
+    compiled(*arguments)
+    assert collect(compiled)["status"] == "compiled"
+    assert Path(compiled.report(tmp_path / "page.html")).exists()
