@@ -99,6 +99,8 @@ class Recording:
                                  "specialise on it")  # fmt: skip
         if drew and not any(n.op.random for n in recorder.builder.nodes):
             self.problems.append("random numbers were drawn outside the recorded ops")
+        if axes:
+            self.environment.settle()
         changed = self.environment.failure()
         if changed is not None:
             self.problems.append(f"the body changes Python state while it runs: {changed}; keep it "

@@ -1,0 +1,420 @@
+"""Dynamic shapes: new sizes are served without running the body again, and right; eager is the
+oracle. A counter in the body tells how often it ran."""
+
+import itertools
+import math
+import sys
+
+import pytest
+import wengert as torch
+import wengert.nn as nn
+import wengert.nn.functional as F
+from wengert.ir.parser import parse
+
+
+@pytest.fixture(autouse=True)
+def strict(monkeypatch):
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+
+
+def leaves(value):
+    if isinstance(value, tuple | list):
+        return [leaf for item in value for leaf in leaves(item)]
+    if isinstance(value, dict):
+        return leaves(list(value.values()))
+    return [value]
+
+
+def same(found, expected):
+    assert len(leaves(found)) == len(leaves(expected))
+    for a, b in zip(leaves(found), leaves(expected)):
+        assert type(a) is type(b)
+        if not isinstance(a, torch.Tensor):
+            assert a == b
+            continue
+        assert a.requires_grad == b.requires_grad
+        torch.testing.assert_close(a.detach(), b.detach(), rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def backward(results):
+    roots = [r for r in leaves(results) if isinstance(r, torch.Tensor) and r.requires_grad]
+    if roots:
+        sum(r.sum() for r in roots).backward()
+
+
+class Watched:
+    """A compiled function beside its eager form; `runs` says how often the body ran."""
+
+    def __init__(self, function, **options):
+        counter = itertools.count()
+
+        def body(*args):
+            next(counter)
+            return function(*args)
+
+        self.function, self.counter = function, counter
+        self.compiled = torch.compile(body, **options)
+
+    @property
+    def runs(self):
+        return self.counter.__reduce__()[1][0]
+
+    def check(self, *args):
+        """One call of both, with gradients; the arguments are copied."""
+        twins = [a.detach().clone().requires_grad_(a.requires_grad)
+                 if isinstance(a, torch.Tensor) else a for a in args]  # fmt: skip
+        torch.manual_seed(5)
+        found = self.compiled(*args)
+        torch.manual_seed(5)
+        expected = self.function(*twins)
+        same(found, expected)
+        backward(found)
+        backward(expected)
+        for a, b in zip(args, twins):
+            if isinstance(a, torch.Tensor):
+                same(a, b)
+                same([a.grad], [b.grad])
+        return found
+
+    def explain(self):
+        return self.compiled.explain()
+
+
+def over(function, make, sizes, runs, **options):
+    """Checks calls of many sizes; the body may run as often as `runs` says."""
+    watched = Watched(function, **options)
+    for size in sizes:
+        watched.check(*make(*(size if isinstance(size, tuple) else (size,))))
+    assert watched.runs == runs, watched.explain()
+    assert "stay plain" not in watched.explain()
+    assert "no instance" not in watched.explain()
+    return watched
+
+
+def rows(n, columns=3):
+    return (torch.randn(n, columns, requires_grad=True),)
+
+
+SIZES = (4, 5, 7, 1, 13, 2, 3, 0, 4, 6)
+
+
+# --- which calls run the body --------------------------------------------------------------------
+
+
+def test_the_third_size_does_not_run_the_body():
+    f = lambda x: torch.tanh(x) * 2  # noqa: E731
+    watched = Watched(f)
+    for size, runs in ((4, 1), (5, 2), (6, 2), (4, 2), (1, 3), (0, 4), (17, 4), (1, 4)):
+        watched.check(*rows(size))
+        assert watched.runs == runs, size
+
+
+def test_modes():
+    over(torch.tanh, rows, (4, 5, 6, 7), runs=1, dynamic=True)
+    over(torch.tanh, rows, (4, 5, 6, 7), runs=2, dynamic=None)
+    over(torch.tanh, rows, (4, 5, 6, 7), runs=4, dynamic=False)
+
+
+def test_only_dimensions_that_varied_are_symbolic():
+    watched = over(lambda x: x * 2, rows, ((4, 3), (5, 3), (6, 3)), runs=2)
+    assert ".shape[0]" in watched.explain() and ".shape[1]" not in watched.explain()
+    watched.check(*rows(7, 4))
+    assert watched.runs == 3
+    watched.check(*rows(8, 5))
+    assert watched.runs == 3
+
+
+def test_sizes_that_were_equal_are_not_taken_for_one():
+    def f(x, y):
+        return x.sum() + y.sum()
+
+    make = lambda n, m: (*rows(n), *rows(m))  # noqa: E731
+    watched = over(f, make, ((4, 4), (5, 5), (6, 6)), runs=2)
+    watched.check(*make(6, 7))
+    assert watched.runs == 3
+    watched.check(*make(8, 9))
+    assert watched.runs == 3
+
+
+# --- models --------------------------------------------------------------------------------------
+
+
+def test_mlp_and_loss():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4))
+    make = lambda n: (*rows(n), torch.randint(0, 4, (n,)))  # noqa: E731
+    over(lambda x, y: F.cross_entropy(net(x), y), make, SIZES, runs=4)
+
+
+def test_batch_norm_statistics():
+    make_net = lambda: nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.4))  # noqa: E731
+    eager, other = make_net(), make_net()
+    compiled = torch.compile(other)
+    for n in (4, 5, 7, 11):
+        x = torch.randn(n, 3)
+        torch.manual_seed(n)
+        expected = eager(x)
+        torch.manual_seed(n)
+        same(compiled(x), expected)
+        same(list(other.buffers()), list(eager.buffers()))
+
+
+def test_convolutions():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1, stride=2), nn.ReLU(), nn.MaxPool2d(2),
+                        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 3))  # fmt: skip
+    make = lambda n, h: (torch.randn(n, 1, h, h + 2, requires_grad=True),)  # noqa: E731
+    over(net, make, ((2, 8), (3, 9), (4, 12), (5, 7)), runs=2)
+
+
+class Attention(nn.Module):
+    def __init__(self, width=8, heads=2, longest=16):
+        super().__init__()
+        self.qkv, self.out, self.heads = nn.Linear(width, 3 * width), nn.Linear(width, width), heads
+        self.register_buffer("mask", torch.tril(torch.ones(longest, longest)))
+
+    def forward(self, x):
+        B, T, C = x.shape
+        q, k, v = (t.view(B, T, self.heads, C // self.heads).transpose(1, 2)
+                   for t in self.qkv(x).split(C, dim=2))  # fmt: skip
+        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        scores = scores.masked_fill(self.mask[:T, :T] == 0, float("-inf"))
+        y = F.softmax(scores, dim=-1) @ v
+        return self.out(y.transpose(1, 2).contiguous().view(B, T, C))
+
+
+def test_attention_with_a_mask():
+    torch.manual_seed(0)
+    make = lambda b, t: (torch.randn(b, t, 8, requires_grad=True),)  # noqa: E731
+    watched = over(Attention(), make, ((2, 5), (3, 6), (4, 7), (5, 11), (7, 7), (7, 8)), runs=2)
+    assert "m <= 15" in watched.explain()
+
+
+def test_a_loop_over_time_is_recorded_for_each_length():
+    torch.manual_seed(0)
+    lstm = nn.LSTM(3, 4, batch_first=True)
+    make = lambda b, t: (torch.randn(b, t, 3),)  # noqa: E731
+    sizes = ((2, 3), (3, 3), (4, 3), (5, 4), (6, 4), (7, 5), (8, 5))
+    watched = over(lambda x: lstm(x)[0], make, sizes, runs=4)
+    assert "m == 4" in watched.explain()
+
+
+def training_step(dropout=0.3):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 6, bias=False), nn.BatchNorm1d(6), nn.Dropout(dropout),
+                        nn.Linear(6, 2))  # fmt: skip
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        return loss.detach()
+
+    return net, step
+
+
+def test_training_with_a_smaller_last_batch():
+    (eager_net, eager), (net, body) = training_step(), training_step()
+    counter = itertools.count()
+    step = torch.compile(lambda x, y: (next(counter), body(x, y))[1])
+    seen = []
+    for n in (8, 8, 8, 5, 8, 5, 7, 2):
+        x, y = torch.randn(n, 3), torch.randint(0, 2, (n,))
+        torch.manual_seed(n)
+        expected = eager(x, y)
+        torch.manual_seed(n)
+        same(step(x, y), expected)
+        same([*net.parameters(), *net.buffers()], [*eager_net.parameters(), *eager_net.buffers()])
+        seen.append(counter.__reduce__()[1][0])
+    assert seen[3:] == [seen[3]] * 5, seen
+
+
+# --- shapes in the body --------------------------------------------------------------------------
+
+
+def test_shape_functions():
+    def f(x):
+        n, m = x.shape
+        return (x.view(-1), x.reshape(n, 1, -1), x.reshape(-1, m), x.expand(2, *x.shape), x.t(),
+                torch.cat([x, x * 2]), torch.stack([x, x], 1), x.flatten(), x[1:], x[:-1], x[-1],
+                x.unsqueeze(0).expand(-1, n, m), x.permute(1, 0).reshape(m, -1, 1))  # fmt: skip
+
+    over(f, rows, (4, 5, 7, 13, 3), runs=2)
+
+
+def test_pieces():
+    make = lambda n: rows(2 * n)  # noqa: E731
+    over(lambda x: x.chunk(2), make, (4, 5, 7, 13), runs=2)
+    over(lambda x: x.split(x.shape[0] // 2), make, (4, 5, 7, 13), runs=2)
+    over(lambda x: x.split([2, x.shape[0] - 2]), make, (4, 5, 7, 13), runs=2)
+    over(lambda x: x.unbind(0), rows, (4, 5, 6), runs=3)  # as many results as rows
+
+
+def test_tensors_of_a_size():
+    def f(x):
+        n = x.shape[0]
+        mask = torch.arange(n)[:, None] >= torch.arange(n)
+        made = torch.ones(n + 1), x.new_zeros(2 * n), mask.tril(-1), torch.arange(1, n, 2)
+        return (x + torch.arange(n)[:, None], torch.zeros(n, n) + mask, torch.full((n, 2), 3.0),
+                *made)  # fmt: skip
+
+    over(f, rows, (4, 5, 7, 13, 6), runs=2)
+
+
+def test_numbers_made_from_sizes_are_not_frozen():
+    def f(x):
+        n = x.shape[0]
+        return (x.mean(), x.mean(0), x.var(0), x.sum() / n, x * (1 / n), x / x.numel(), x * n**-0.5,
+                x + n // 2, x - n % 3, n, x.shape, x.numel() + 1, 1.0 / n, divmod(n, 2),
+                {"rows": x.size(0) * 2, "ratio": -n / 3}, F.mse_loss(x, x * 2))  # fmt: skip
+
+    over(f, rows, (4, 5, 7, 13, 2, 3), runs=2)
+
+
+def test_branches_on_sizes():
+    f = lambda x: x * 2 if x.shape[0] > 4 else x - 1  # noqa: E731
+    watched = over(f, rows, (4, 5, 6, 9, 3, 2, 4), runs=3)
+    assert "n >= 5" in watched.explain()
+    assert "test_dynamic_shapes.py:" in watched.explain()
+
+
+def test_values_of_sizes_that_python_sees():
+    for f in (lambda x: x * len(x), lambda x: x * float(x.shape[0]), lambda x: x + int(f"{len(x)}"),
+              lambda x: sum(x[k] for k in range(x.shape[0])),
+              lambda x: x * {4: 2.0, 5: 3.0}.get(x.shape[0], 1.0)):  # fmt: skip
+        watched = over(f, rows, (4, 5, 6, 7), runs=4)
+    assert "all sizes specialise" in watched.explain()
+    assert "n == 5" in watched.explain()
+
+
+def test_backward_inside():
+    def f(x):
+        y = (x * x).mean(0).sum() + x[1:].sum() / x.shape[0]
+        y.backward()
+        return y.detach()
+
+    over(f, rows, (4, 5, 7, 13, 3), runs=2)
+
+
+def test_writes_and_aliases():
+    def f(x, out):
+        y = x * 1
+        y[0] = 3
+        y[1:] *= 2
+        y.view(-1)[2:] += 1
+        out[1:].copy_(y.detach()[1:])
+        return y, y[1:], x.detach()[1:], x, x.data
+
+    make = lambda n: (*rows(n), torch.zeros(n, 3))  # noqa: E731
+    watched = Watched(f)
+    for n in (4, 5, 7, 13):
+        x, out = make(n)
+        y, part, detached, whole, data = watched.check(x, out)
+        assert whole is x
+        for view, base in ((part, y), (detached, x), (data, x)):
+            assert view.untyped_storage().data_ptr() == base.untyped_storage().data_ptr()
+    assert watched.runs == 2
+
+
+def test_random_numbers():
+    f = lambda x: F.dropout(x, 0.5) + torch.randn(x.shape) + torch.rand(x.shape[0], 1)  # noqa: E731
+    over(f, rows, (4, 5, 7, 13), runs=2)
+
+
+def test_branches_on_values_at_new_sizes():
+    def f(x):
+        y = x * 2
+        while y.sum() < 50:
+            y = y * 2
+        return y
+
+    watched = Watched(f)
+    for n, start in ((4, 1.0), (5, 1.0), (6, 1.0), (6, 0.1), (7, 0.1), (8, 1.0)):
+        watched.check(torch.full((n, 2), start, requires_grad=True))
+    assert watched.runs <= 5, watched.explain()
+
+
+def test_containers_floats_and_settings():
+    def f(batch, scale):
+        return {"sum": batch["x"] @ batch["w"][0] * scale, "size": batch["x"].shape[0]}
+
+    compiled = torch.compile(f)
+    w = torch.randn(3, 2)
+    for n, scale in ((4, 0.5), (5, 2.0), (7, 3.0), (9, 0.25)):
+        batch = {"x": torch.randn(n, 3), "w": [w]}
+        same(compiled(batch, scale), f(batch, scale))
+    assert "n = batch.0.shape[0]" in compiled.explain()
+
+
+def test_sizes_kept_on_objects():
+    class Model(nn.Module):
+        def forward(self, x):
+            self.rows = x.shape[0]
+            return x * self.rows
+
+    model = Model()
+    compiled = torch.compile(model)
+    for n in (4, 5, 6, 7, 7):
+        x = torch.ones(n, 2)
+        same(compiled(x), x * n)
+        assert type(model.rows) is int and model.rows == n
+
+
+def test_custom_functions():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.rows = x.shape[0]
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.rows
+
+    watched = Watched(lambda x: Double.apply(x))
+    for n in (4, 5, 6, 7):
+        watched.check(*rows(n))
+
+
+def test_transforms_inside():
+    over(lambda x: torch.vmap(lambda r: r * r.shape[0] + r.sum())(x), rows, (4, 5, 6), runs=2)
+    over(lambda x: torch.func.grad(lambda t: (t * t).mean())(x), rows, (4, 5, 6), runs=2)
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def test_errors_at_new_sizes_are_eagers():
+    def f(x):
+        return x.view(2, -1) + x[3].sum()
+
+    watched = Watched(f)
+    for n in (4, 6, 8, 5, 7, 2, 10, 3):
+        x = torch.randn(n, 3)
+        try:
+            expected = f(x)
+        except (RuntimeError, IndexError) as error:
+            with pytest.raises(type(error), match=str(error)[:20].replace("[", r"\[")):
+                watched.compiled(x)
+        else:
+            same(watched.compiled(x), expected)
+
+
+# --- looking at it -------------------------------------------------------------------------------
+
+
+def test_a_symbolic_graph_prints_and_parses():
+    watched = over(lambda x: x[1:].reshape(-1) / x.shape[0] ** 0.5, rows, (4, 5, 6), runs=2)
+    graph = watched.compiled.graph("symbolic")
+    assert "f32[n,3]" in graph.print() and "`n - 1`" in graph.print() and "`n ** 0.5`" in str(graph)
+    assert parse(graph.print()) == graph
+
+
+def test_old_kinds_of_call_are_dropped(monkeypatch):
+    monkeypatch.setattr(sys.modules[torch.compile.__module__], "MAX_KINDS", 3)
+    watched = over(lambda x: x * 2, rows, (2, 3, 4, 5, 6, 2, 3), runs=2)
+    assert len(watched.compiled.traces) == 3
+    assert "kinds of call were dropped" in watched.explain()
