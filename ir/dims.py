@@ -18,6 +18,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 from .formulas import (
@@ -211,6 +212,10 @@ class Dim:
     def __format__(self, spec: str) -> str:
         return format(self.plain(), spec)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        # as a Python number, which does not widen arrays
+        return getattr(ufunc, method)(*(plain_number(v) for v in inputs), **named)
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         import numpy
 
@@ -218,9 +223,6 @@ class Dim:
 
     def __reduce__(self) -> Any:
         return type(self.value), (self.plain(),)
-
-    def __round__(self, *digits: Any) -> Any:
-        return round(self.plain(), *digits)
 
     def __getattr__(self, attribute: str) -> Any:  # is_integer, bit_length ...
         if not hasattr(type(self.value), attribute):  # looking for it tells nothing of the value
@@ -252,15 +254,15 @@ def is_number(value: Any) -> bool:
 
 def arithmetic(sign: str, how: Callable[[Any, Any], Any], turned: bool) -> Any:
     def method(self: Dim, other: Any) -> Any:
-        if type(other) is not Dim and not is_number(other):
-            return NotImplemented
         pair = (other, self) if turned else (self, other)
+        if type(other) is not Dim and not is_number(other):
+            return how(*map(plain_number, pair)) if isinstance(other, Number) else NotImplemented
         value = how(*(known_value(v) for v in pair))
         sizes = self.sizes
         if not sizes.live:
             return value
         if (sign == "**" and type(pair[1]) is Dim) or type(value) not in (int, float):
-            return how(*(v.plain() if type(v) is Dim else v for v in pair))
+            return how(*map(plain_number, pair))
         formula = combine(sign, *(formula_of(v) for v in pair))
         if isinstance(formula, Polynomial):
             formula = simplified(formula, sizes)
@@ -291,6 +293,10 @@ def simplified(formula: Polynomial, sizes: Sizes) -> Polynomial:
     return formula
 
 
+def plain_number(value: Any) -> Any:
+    return value.plain() if type(value) is Dim else value
+
+
 def known_value(value: Any) -> Any:
     return value.value if type(value) is Dim else value
 
@@ -302,9 +308,7 @@ def formula_of(value: Any) -> Any:
 def comparison(relation: str, how: Callable[[Any, Any], Any]) -> Any:
     def method(self: Dim, other: Any) -> Any:
         if type(other) is not Dim and not is_number(other):
-            if isinstance(other, complex):
-                return how(self.plain(), other)
-            return NotImplemented
+            return how(self.plain(), other) if isinstance(other, Number) else NotImplemented
         if not self.sizes.live:
             return how(self.value, known_value(other))
         return self.sizes.compare(self.formula, relation, formula_of(other))
@@ -319,6 +323,17 @@ for _word, _sign in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"
     setattr(Dim, f"__r{_word}__", arithmetic(_sign, _how, True))
 for _relation, _how in RELATIONS.items():
     setattr(Dim, f"__{_how.__name__}__", comparison(_relation, _how))
+
+
+def by_value(method: str) -> Any:
+    return lambda self, *others: getattr(self.plain(), method)(*map(plain_number, others))
+
+
+for _word in ("and", "or", "xor", "lshift", "rshift"):
+    setattr(Dim, f"__{_word}__", by_value(f"__{_word}__"))
+    setattr(Dim, f"__r{_word}__", by_value(f"__r{_word}__"))
+for _word in ("invert", "trunc", "floor", "ceil", "round"):
+    setattr(Dim, f"__{_word}__", by_value(f"__{_word}__"))
 
 
 # --- in data -------------------------------------------------------------------------------------

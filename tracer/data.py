@@ -72,7 +72,7 @@ def element_dtype(data: Any) -> DType | None:
         elif isinstance(item, Tensor | np.ndarray | np.generic):
             typed.append(item.dtype if isinstance(item, Tensor) else from_numpy_dtype(item.dtype))
         elif isinstance(item, int | float | complex):
-            numbers.add(type(item)(0))
+            numbers.add(item.__class__(0))
     return functools.reduce(promote_types, [*typed, *map(infer_dtype, numbers)]) if typed else None
 
 
