@@ -16,6 +16,7 @@ import itertools
 import os
 import threading
 import warnings
+import weakref
 from typing import Any
 
 from .bodies import Body
@@ -30,6 +31,7 @@ from .paths import Path
 from .pytree import flatten
 from .recording import Recording
 from .replay import MISS, Trace
+from .runtime import forking
 from .settings import settings_of
 from .sharing import shared_arguments
 from .shortcut import shortcut
@@ -42,6 +44,17 @@ MAX_TRACES = 64  # of one kind of call
 MAX_KINDS = 128  # of calls: shapes, dtypes, values that specialise
 MAX_WARMUPS = 3
 FAULT = "internal fault"
+
+
+_functions: weakref.WeakSet[CompiledFunction] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    for function in _functions:
+        function.lock = threading.RLock()
+
+
+forking.renew(_renew_locks)
 
 
 class CompiledFunction(Inspected):
@@ -63,6 +76,7 @@ class CompiledFunction(Inspected):
         self.settings = settings_of(options.get("numerics", "default"), options.get("threads"))
         self.body = Body(function, self.name, self.warn_of_fault, self.settings)
         self.lock = threading.RLock()
+        _functions.add(self)
         self.hot: Any = None  # the shortcut for the kind of call seen last
         self.specialised: set[int] = set()  # float arguments whose value is part of the key
         self.keep: list[Any] = []  # objects whose identity is part of a key

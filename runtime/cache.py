@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from ..ir.events import log
-from . import jit
+from . import forking, jit
 
 FORMAT = 1
 MAGIC = b"WENGERT\0"
@@ -66,10 +66,11 @@ class Info:
     limit: int
 
 
-_lock = threading.Lock()
+_lock = forking.hold(threading.Lock())
 _memory: OrderedDict[bytes, bytes] = OrderedDict()
 _memory_bytes = 0
 _compiling: dict[bytes, threading.Lock] = {}
+forking.renew(_compiling.clear)
 # At random, because most processes write a few entries only: all of them together sweep as often.
 _puts_to_sweep = random.Random().randrange(PUTS_PER_SWEEP)
 

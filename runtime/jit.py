@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from . import forking
+
 
 class JitError(RuntimeError):
     """LLVM refused generated text or object code: a fault of the compiler, not of its user."""
@@ -50,7 +52,7 @@ LIGHT = Options(light=True)
 
 # Guards the choice of an engine. What is made once may as well be made twice when two threads come
 # first; see Note [Compiling in several threads].
-_lock = threading.Lock()
+_lock = forking.hold(threading.Lock())
 _names = itertools.count()
 
 
@@ -60,6 +62,7 @@ def _llvm() -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    forking.hold(llvm.ffi.lib._lock)  # a child would wait for ever for a thread that is in LLVM
     return llvm
 
 
