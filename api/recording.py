@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import inspect
 import operator
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -312,16 +311,16 @@ class Recording:
         allowed |= {id(t._grad) for t in recorder.externals if t._grad is not None}
         allowed |= {id(t._grad) for t in recorder.grad_assigned.values() if t._grad is not None}
         allowed |= saved_by_graph(tensors)
-        watched = [
-            (weakref.ref(e.tensor), e.var.type) for e in recorder.entries.values()
-            if e.memory.external is None and id(e.tensor) not in allowed
-        ]  # fmt: skip
-        kept = {i: recorder.entries[i] for i in allowed if i in recorder.entries}
-        recorder.entries = kept
-        if any(reference() is not None for reference, _ in watched):
+        del tensors
+
+        def alive() -> list[Any]:
+            return [e.var.type for key, e in list(recorder.entries.items())
+                    if e.memory.external is None and key not in allowed]  # fmt: skip
+
+        if alive():
             gc.collect()
-        alive = [type_ for reference, type_ in watched if reference() is not None]
-        return f"a {alive[0]} tensor it computed" if alive else ""
+        kept = alive()
+        return f"a {kept[0]} tensor it computed" if kept else ""
 
 
 def leaf_names(function: Any, structure: Any, leaves: list[Any]) -> list[str]:

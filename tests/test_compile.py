@@ -1,5 +1,7 @@
 """compile(fn) gives what fn gives: values, gradients, effects; eager is the oracle."""
 
+import weakref
+
 import pytest
 import wengert as torch
 
@@ -207,3 +209,17 @@ def test_a_gradient_that_someone_keeps_is_not_overwritten():
         step(torch.full((3,), float(k)))
         kept.append(weight.grad)
     assert [g.tolist() for g in kept] == [[float(k)] * 3 for k in range(5)]
+
+
+def test_recording_keeps_no_intermediate_values_alive():
+    gone = []
+
+    @torch.compile
+    def chain(x):
+        for _ in range(20):
+            x = torch.sin(x) + 1
+            weakref.finalize(x, gone.append, len(gone))
+        return x, len(gone)
+
+    _, dropped = chain(torch.randn(4))
+    assert dropped >= 18

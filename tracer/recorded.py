@@ -14,12 +14,16 @@ class Refused(Exception):
 
 
 class Memory:
-    """What the graph knows of a piece of memory: its base tensor's current Var."""
+    """What the graph knows of a piece of memory: its base tensor's current Var.
 
-    __slots__ = ("apart", "external", "recorded", "root", "var", "writes")
+    `key` is the id of the array that owns the bytes.
+    """
+
+    __slots__ = ("apart", "external", "held", "key", "recorded", "var", "writes")
 
     def __init__(self, root: Any, var: Var, external: int | None):
-        self.root, self.var, self.external = root, var, external
+        self.key, self.var, self.external = id(root), var, external
+        self.held = root if external is not None else None  # see Note [What recording keeps]
         self.writes = 0
         self.apart = False  # does another input lie in the same memory, unrelated in the graph?
         self.recorded = False  # did autograd see a write?
@@ -28,11 +32,18 @@ class Memory:
 class Entry:
     """A tensor: a view chain into its memory, and the Var it is, as of `seen` writes."""
 
-    __slots__ = ("chain", "cut", "memory", "seen", "tensor", "var")
+    __slots__ = ("chain", "cut", "extent", "memory", "reference", "seen", "var")
 
     def __init__(self, tensor: Tensor, memory: Memory, chain: Any, var: Var, cut: bool = False):
-        self.tensor, self.memory, self.chain, self.var, self.cut = tensor, memory, chain, var, cut
+        self.memory, self.chain, self.var, self.cut = memory, chain, var, cut
+        self.extent = extent_of(tensor)
+        self.reference: Any = lambda: tensor
         self.seen = memory.writes
+
+    @property
+    def tensor(self) -> Tensor | None:
+        """None if it is gone."""
+        return self.reference()  # type: ignore[no-any-return]
 
 
 class Branch:
@@ -44,14 +55,14 @@ class Branch:
         self.var, self.outcome, self.position, self.place = var, outcome, position, place
 
 
+def extent_of(tensor: Tensor) -> Any:
+    """Which bytes a tensor shows, and as what."""
+    array = tensor._array
+    return array.shape, array.strides, array.dtype, array.__array_interface__["data"][0]
+
+
 def same_extent(a: Tensor, b: Tensor) -> bool:
-    one, two = a._array, b._array
-    return (
-        one.shape == two.shape
-        and one.strides == two.strides
-        and one.dtype == two.dtype
-        and one.__array_interface__["data"][0] == two.__array_interface__["data"][0]
-    )
+    return bool(extent_of(a) == extent_of(b))
 
 
 def chain_between(base: Tensor | None, tensor: Tensor) -> Any:

@@ -6,6 +6,12 @@ Note [Functional recording]
     memory was written looks through the chain again; writing one puts the new value back through
     it. Memory that came from outside and was written becomes a write-back of the graph.
 
+Note [What recording keeps]
+    A recording keeps tensors from outside, and of those that the body computes only what is known
+    of them: a body needs no more memory while it is recorded than when it is not. An entry goes
+    when its tensor does; what is known of memory, and of the extents seen in it, when the memory
+    does, since autograd may have kept the array alone.
+
 Note [Stop gradients]
     IR has no grad mode: where eager cut the history (detach, no_grad), a `stop_gradient` says so.
 """
@@ -13,6 +19,7 @@ Note [Stop gradients]
 from __future__ import annotations
 
 import re
+import weakref
 from contextlib import nullcontext
 from typing import Any
 
@@ -24,7 +31,7 @@ from ..ir.types import FLOAT, TensorType, result_type
 from . import eager
 from .inplace import look, put
 from .rebase import Unwritable
-from .recorded import Branch, Entry, Memory, chain_between, current_place, place_text, same_extent
+from .recorded import Branch, Entry, Memory, chain_between, current_place, extent_of, place_text
 from .recorded_functions import record_function
 from .recorded_grads import GradFields
 from .scalars import RunTimeNumber
@@ -38,7 +45,7 @@ class Recorder(GradFields):
         super().__init__()
         self.builder = Builder(re.sub(r"\W+", "_", name).strip("_") or "function")
         self.entries: dict[int, Entry] = {}
-        self.lying_in: dict[int, list[int]] = {}  # id of a memory's root -> ids of its tensors
+        self.lying_in: dict[int, list[Entry]] = {}  # by the key of their memory
         self.memories: dict[int, Memory] = {}
         self.bound: list[tuple[Tensor, Tensor]] = []  # an input, and another tensor that is it
         self.externals: list[Tensor] = []  # aligned with the builder's inputs
@@ -114,16 +121,36 @@ class Recorder(GradFields):
             self.enter(Entry(tensor, source.memory, chain, var, source.cut))
             return
         root = tensor._array if tensor._storage is None else tensor._storage.root
-        memory = Memory(root, var, None)
+        memory = self.new_memory(root, var)
         # an op may hand back its operand's own array, which stays that of the operand
         self.memories.setdefault(id(root), memory)
         self.enter(Entry(tensor, memory, (), var))
 
     def enter(self, entry: Entry) -> Entry:
         """From now on the entry says what its tensor is."""
-        self.entries[id(entry.tensor)] = entry
-        self.lying_in.setdefault(id(entry.memory.root), []).append(id(entry.tensor))
+        tensor = entry.tensor
+        key = id(tensor)
+        self.entries[key] = entry
+        self.lying_in.setdefault(entry.memory.key, []).append(entry)
+        if entry.memory.external is None:
+            entry.reference = weakref.ref(tensor, lambda _: self.forget_tensor(key, entry))
         return entry
+
+    def forget_tensor(self, key: int, entry: Entry) -> None:
+        """A tensor that the body computed is gone."""
+        if self.entries.get(key) is entry:
+            del self.entries[key]
+
+    def new_memory(self, root: Any, var: Var) -> Memory:
+        """Memory that the body itself made; what is known of it goes when it does."""
+        memory = Memory(root, var, None)
+        memory.held = weakref.ref(root, lambda _: self.forget_memory(memory))
+        return memory
+
+    def forget_memory(self, memory: Memory) -> None:
+        self.lying_in.pop(memory.key, None)
+        if self.memories.get(memory.key) is memory:
+            del self.memories[memory.key]
 
     def keep_wrapped(self, inputs: Any, outputs: Any) -> None:
         """Arithmetic among run-time numbers gives run-time numbers."""
@@ -162,15 +189,19 @@ class Recorder(GradFields):
     def var_of(self, tensor: Tensor) -> Var:
         """The Var a tensor is now."""
         entry = self.entries.get(id(tensor))
-        if entry is None:
-            entry = self.lift(tensor)
+        return self.current_var(self.lift(tensor) if entry is None else entry)
+
+    def current_var(self, entry: Entry) -> Var:
+        """The Var of an entry, looked at again if its memory was written."""
         if entry.seen != entry.memory.writes:
+            tensor = entry.tensor
+            requires = entry.var in self.needing if tensor is None else tensor._requires_grad
             with interpreting(self.builder):
                 symbol = look(Symbol(entry.memory.var), entry.chain)
             entry.var, entry.seen = symbol.var, entry.memory.writes
-            if entry.cut or not tensor._requires_grad:
+            if entry.cut or not requires:
                 entry.var = self.emit("stop_gradient", entry.var)
-            if tensor._requires_grad:
+            if requires:
                 self.needing.add(entry.var)
         return entry.var
 
@@ -204,13 +235,13 @@ class Recorder(GradFields):
 
     def alias_of_known(self, tensor: Tensor, memory: Memory) -> Entry:
         """Another tensor on memory that is known: the same extent is an alias, else a new input."""
-        for known in self.lying_in[id(memory.root)]:
-            entry = self.entries[known]
-            if same_extent(entry.tensor, tensor):
+        extent = extent_of(tensor)
+        for entry in self.lying_in.get(memory.key, ()):
+            if entry.extent == extent:
                 memory = entry.memory
                 if memory.external is not None:
                     self.bound.append((self.externals[memory.external], tensor))
-                fresh = Entry(tensor, memory, entry.chain, self.var_of(entry.tensor))
+                fresh = Entry(tensor, memory, entry.chain, self.current_var(entry))
                 if not tensor._requires_grad and fresh.var in self.needing:
                     fresh.var, fresh.cut = self.emit("stop_gradient", fresh.var), True
                 return self.enter(fresh)
@@ -224,7 +255,7 @@ class Recorder(GradFields):
 
     def set_apart(self, tensor: Tensor, memory: Memory) -> Entry:
         """An input that shares memory with another: right as long as nothing is written there."""
-        entry = self.new_input(tensor, memory.root, id(tensor))
+        entry = self.new_input(tensor, tensor.storage_.root, id(tensor))
         memory.apart = entry.memory.apart = True
         if memory.writes:
             self.refuse_shared()
@@ -254,14 +285,13 @@ class Recorder(GradFields):
     def aliased(self, source: Tensor, result: Tensor) -> None:
         """`result` is `source` before it is written: the same Var, on memory of its own."""
         var = self.var_of(source)
-        memory = Memory(result._array, var, None)
-        self.enter(Entry(result, memory, (), var))
+        self.enter(Entry(result, self.new_memory(result._array, var), (), var))
 
     def copied(self, source: Tensor, result: Tensor) -> None:
         """`result` has the value of `source` without history, in memory of its own."""
         var = self.var_of(source)
         var = self.emit("stop_gradient", var) if var in self.needing else var
-        memory = self.memories[id(result._array)] = Memory(result._array, var, None)
+        memory = self.memories[id(result._array)] = self.new_memory(result._array, var)
         self.enter(Entry(result, memory, (), var))
 
     def made(self, tensor: Tensor) -> None:
@@ -270,7 +300,8 @@ class Recorder(GradFields):
             return
         value = Tensor._wrap(tensor._array.copy(), tensor.dtype)
         var = self.lift(value).var
-        self.memories[id(tensor.storage_.root)] = memory = Memory(tensor.storage_.root, var, None)
+        memory = self.new_memory(tensor.storage_.root, var)
+        self.memories[memory.key] = memory
         self.enter(Entry(tensor, memory, (), var))
 
     def from_array(self) -> None:

@@ -24,7 +24,7 @@ from ..ir.types import TensorType
 from . import eager
 from . import tensor as tensor_module
 from .batching import BatchedTensor
-from .recorded import current_place, place_text, same_extent
+from .recorded import current_place, extent_of, place_text
 from .recorder import Recorder
 from .tape import OpNode
 from .tensor import Size, Tensor
@@ -162,9 +162,10 @@ class SymbolicRecorder(Recorder):
         entry = self.entries.get(id(tensor))
         if entry is None:
             root = tensor._array if tensor._storage is None else tensor._storage.root
+            extent = extent_of(tensor)
             for known in self.lying_in.get(id(root), ()):
-                if same_extent(self.entries[known].tensor, tensor):
-                    return self.entries[known].var.type.shape
+                if known.extent == extent:
+                    return known.var.type.shape
             if id(root) not in self.memories:
                 return self.shapes.get(id(tensor), tensor._array.shape)
             return self.var_of(tensor).type.shape
