@@ -24,7 +24,7 @@ from .runtime import watch
 from .runtime.expected import Array, Float
 from .segments import Context
 from .sharing import shared_arguments
-from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number
+from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Reached
 from .tracer.places import user_place
 from .tracer.tensor import Tensor
 
@@ -89,8 +89,8 @@ class Binding:
     def bind(self, place: int, source: Any) -> None:
         if isinstance(source, Argument):
             self.places[source.place] = place
-        elif isinstance(source, Captured):
-            self.bind_tensor(place, source.tensor)
+        elif isinstance(source, Captured | Reached):
+            self.bind_tensor(place, tensor_of(source))
         elif isinstance(source, GradOf):
             owner = tensor_of(source.owner)
             self.words += watch.of_slot(owner, "_grad")
@@ -286,9 +286,9 @@ def watched(environment: Any) -> watch.Words:
 
 
 def tensor_of(source: Any) -> Any:
-    if not isinstance(source, Captured):
+    if not isinstance(source, Captured | Reached):
         raise Unbindable
-    return source.tensor
+    return source(())
 
 
 def new_tensor(dtype: Any) -> tuple[tuple[str, Any], ...]:

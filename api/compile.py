@@ -193,7 +193,7 @@ class CompiledFunction(Inspected):
             self.specialised |= used
             return output
         reason = recording.problems[0] if recording.problems else "unknown reason"
-        if "kept in Python state" in reason:
+        if "Python state" in reason:
             self.warmups[key] = self.warmups.get(key, 0) + 1
             if self.warmups[key] < MAX_WARMUPS:
                 self.events.append(f"warm-up: {reason}")

@@ -9,10 +9,12 @@ value by value only where a word has changed or nothing can be watched.
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
 from .ir.bind import epoch
+from .places import Cell, Entry, Findings, Item
 from .ir.dims import has_dims, plain_values
 
 PLAIN = (int, float, bool, str, type(None), bytes)
@@ -32,6 +34,9 @@ class Environment:
         self.containers: list[tuple[Any, Any]] = []
         self.objects: list[tuple[Any, dict[str, Any]]] = []
         self.modules: list[tuple[Any, Any]] = []
+        self.lists: list[tuple[list[Any], list[Any]]] = []  # of parameters of optimizers
+        self.groups: list[tuple[dict[str, Any], str, Any]] = []  # options of optimizers
+        self.findings = Findings()
         self.seen: set[int] = set()
         self.keep: list[Any] = []  # so that no id in `seen` is used again
         self.visit(function)
@@ -61,9 +66,14 @@ class Environment:
             self.visit_container(value)
         elif is_module(value):
             self.visit_module(value)
+        elif isinstance(value, functools.partial):
+            self.visit_all((value.func, *value.args))
+            self.visit(value.keywords)
+        elif hasattr(value, "param_groups"):
+            self.visit_optimizer(value)
         elif is_user_object(value):
             self.objects.append((value, plain_items(value.__dict__)))
-            self.visit_all(value.__dict__.values())
+            self.visit_entries(value.__dict__)
             self.visit_method(value)
         elif hasattr(value, "function") and hasattr(value, "cache_clear"):  # a compiled function
             self.visit(value.function)
@@ -72,20 +82,43 @@ class Environment:
         for item in list(values):
             self.visit(item)
 
+    def visit_entries(self, space: dict[Any, Any], covered: bool = True) -> None:
+        for name, value in list(space.items()):
+            self.find(Entry(space, name, covered), value)
+
+    def find(self, place: Any, value: Any) -> None:
+        """A value that the body reads at a place of its own."""
+        if not isinstance(value, PLAIN):
+            self.findings.add(place, value)
+            self.visit(value)
+
     def visit_container(self, value: Any) -> None:
         if len(value) > MAX_ITEMS:
             return
         if isinstance(value, dict):
             self.containers.append((value, plain_items(value)))
-            self.visit_all(value.values())
-            return
-        if isinstance(value, list):
+            self.visit_entries(value)
+        elif isinstance(value, list):
             self.containers.append((value, plain_items(dict(enumerate(value)))))
-        self.visit_all(value)
+            self.lists.append((value, [None] * len(value)))
+            for k, item in enumerate(value):
+                self.find(Item(value, k), item)
+        else:
+            self.visit_all(value)
+
+    def visit_optimizer(self, optimizer: Any) -> None:
+        """Which groups and parameters it has, and their options; numbers are run-time numbers."""
+        self.lists.append((optimizer.param_groups, list(optimizer.param_groups)))
+        for group in optimizer.param_groups:
+            self.lists.append((group["params"], list(group["params"])))
+            self.groups += [(group, name, value) for name, value in group.items()
+                            if isinstance(value, bool | str | type(None))]  # fmt: skip
 
     def visit_module(self, module: Any) -> None:
         self.modules.append((module, module_state(module)))
-        self.visit_all(v for k, v in module.__dict__.items() if k not in TABLES)
+        for name, value in list(module.__dict__.items()):
+            if name not in TABLES:
+                self.find(Entry(module.__dict__, name, True), value)
         self.visit_all(module._modules.values())
         self.visit_method(module)
 
@@ -102,7 +135,7 @@ class Environment:
         self.visit(getattr(function, "__wrapped__", None))
         if is_library(function.__module__):
             return
-        for cell in function.__closure__ or ():
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             try:
                 value = cell.cell_contents
             except ValueError:  # not filled yet
@@ -110,7 +143,7 @@ class Environment:
             if isinstance(value, PLAIN):
                 self.cells.append((cell, value))
             else:
-                self.visit(value)
+                self.find(Cell(cell, name), value)
         self.visit_names(function.__code__, function.__globals__)
         self.visit_all(function.__defaults__ or ())
 
@@ -122,7 +155,7 @@ class Environment:
             if isinstance(value, PLAIN):
                 self.globals.append((space, name, value))
             elif not isinstance(value, types.ModuleType | type):
-                self.visit(value)
+                self.find(Entry(space, name, False), value)
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self.visit_names(constant, space)
@@ -170,7 +203,11 @@ class Environment:
             changed = first_change(before, plain_items(owner.__dict__))
             if changed is not None:
                 return f"{type(owner).__name__}.{changed} changed"
-        return None
+        for items, known in self.lists:
+            if len(items) != len(known) or any(
+                    b is not None and a is not b for a, b in zip(items, known)):  # fmt: skip
+                return "a list of tensors changed"
+        return self.findings.change()
 
     def settle(self) -> None:
         """Plain numbers for symbolic sizes that the body left where others see them."""
@@ -198,7 +235,9 @@ class Environment:
             words += (watch.of_dict if isinstance(container, dict) else watch.of_list)(container)
         for owner, _ in self.objects:
             words += watch.of_attributes(owner)
-        return words
+        for items, _ in self.lists:
+            words += watch.of_list(items)
+        return [*words, *self.findings.words(watch)]
 
     def watched(self) -> Any:
         """A watch over all that `compare` looks at; None where that is impossible."""

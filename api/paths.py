@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .guards import Environment
-from .ir.graph import Graph, Var
-from .sharing import bound_arguments
+from .ir.graph import WRITE, Graph, Var
+from .sharing import bound_arguments, shared_arguments
+from .sources import Number
 from .tracer.recorded import Branch
 from .tracer.tensor import Tensor
 
@@ -32,7 +33,16 @@ class Path:
     grad_guards: list[tuple[Any, bool]]
     comparisons: list[Any]
     bound: list[tuple[int, Tensor]]
+    shared: Any  # which of its tensors lay in the same memory
     hooks: list[tuple[Tensor, Any]]
+
+    def tensor_sources(self) -> list[Any]:
+        """Where its tensors come from."""
+        return [source for source in self.sources if not isinstance(source, Number)]
+
+    def writes(self) -> bool:
+        """Does it write into tensors from outside?"""
+        return any(output.kind == WRITE for output in self.graph.outputs)
 
     @property
     def grad_keys(self) -> set[Any]:
@@ -62,6 +72,8 @@ def path_of(recording: Any) -> Path:
         grad_guards=[(recording.owner_source(t), none) for t, none in recorder.grad_guards],
         comparisons=recording.comparisons(),
         bound=bound_arguments(recording),
+        shared=shared_arguments([t for t, source in zip(recorder.externals, recording.sources)
+                                 if not isinstance(source, Number)]),
         hooks=[(t, hook_signature(t)) for t in recording.captured()],
     )
 

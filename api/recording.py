@@ -31,7 +31,9 @@ from .sources import (
     HyperParameter,
     Number,
     Plain,
+    Reached,
     ViewOfInput,
+    is_same,
 )
 from .tracer.random import default_generator
 from .tracer.recorded import Refused
@@ -113,9 +115,7 @@ class Recording:
         known = self.number_places.get(id(tensor))
         if known is not None:
             return SCALAR, self.names[known]
-        if self.parameter_names is None:
-            self.parameter_names = self.environment.parameter_names()
-        return CAPTURED, self.parameter_names.get(id(tensor), "")
+        return CAPTURED, self.known_parameters().get(id(tensor), "")
 
     # --- run-time numbers ---
 
@@ -149,6 +149,8 @@ class Recording:
     def comparisons(self) -> list[Any]:
         """Guards on run-time numbers; one on a derived number makes its inputs specialise."""
         guards = list(self.hyper_guards)
+        guards += [(HyperParameter(group, name), is_same, value, True)
+                   for group, name, value in self.environment.groups]  # fmt: skip
         for number, how, other, outcome in self.recorder.comparisons:
             if id(number) not in self.numbers or isinstance(other, RunTimeNumber):
                 raise Refused("a branch on a number computed from run-time numbers")
@@ -195,7 +197,18 @@ class Recording:
 
     def owner_source(self, owner: Tensor) -> Any:
         place = self.argument_places.get(id(owner))
-        return Captured(owner) if place is None else Argument(place)
+        if place is not None:
+            return Argument(place)
+        found = self.environment.findings.tensors.get(id(owner))
+        if found is None or id(owner) in self.known_parameters():
+            return Captured(owner)
+        return Reached(found)
+
+    def known_parameters(self) -> dict[int, str]:
+        """Names of the parameters and buffers of modules in sight, by id."""
+        if self.parameter_names is None:
+            self.parameter_names = self.environment.parameter_names()
+        return self.parameter_names
 
     # --- the end ---
 

@@ -9,6 +9,8 @@ from .ir.graph import Graph
 from .paths import Path, hook_signature
 from .segments import Segment, cut, merge
 from .settings import Settings
+from .sharing import shared_arguments
+from .sources import is_same
 from .tracer.random import default_generator
 from .tracer.recorded import same_extent
 
@@ -32,6 +34,7 @@ class Trace:
         self.hooks = path.hooks
         self.history = bool(path.needs)
         self.graphs: list[Graph] = []
+        self.written: list[tuple[list[Any], Any]] = []  # tensors of paths that write, what is shared
         self.hits = 0
         self.used = 0  # when it served last, counted in the function's calls
         self.rebinds = 0  # native shortcuts made in a row without a call that they served
@@ -41,6 +44,8 @@ class Trace:
     def insert(self, path: Path) -> None:
         """Adds a path; segments it shares with earlier paths are kept."""
         self.graphs.append(path.graph)
+        if path.writes():
+            self.written.append((path.tensor_sources(), path.shared))
         self.history = self.history or bool(path.needs)
         self.root = merge(self.root, cut(path, self.settings))
 
@@ -54,11 +59,15 @@ class Trace:
             return reason
         for read, how, other, outcome in self.comparisons:
             value = read(leaves)
-            if (bool(how(value, other)) if value is not None else False) is not outcome:
+            unset = value is None and how is not is_same
+            if (False if unset else bool(how(value, other))) is not outcome:
                 return "a comparison of a number came out differently"
         for place, tensor in self.bound:
             if not same_extent(leaves[place], tensor):
                 return "an argument was a tensor that the body also reads, and now is another"
+        for sources, shared in self.written:
+            if shared_arguments([source(leaves) for source in sources]) != shared:
+                return "tensors share memory in another way"
         for owner, was_none in self.grad_guards:
             if (owner(leaves)._grad is None) is not was_none:
                 return ".grad of a parameter was " + ("None" if was_none else "a tensor")

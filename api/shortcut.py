@@ -18,7 +18,7 @@ from .ir.bind import epoch, state
 from .replay import MISS, Trace
 from .segments import Segment
 from .sharing import shared_arguments
-from .sources import Argument, Captured
+from .sources import Argument, Captured, Reached
 from .tracer.tensor import Tensor
 
 MAX_REBINDS = 4  # in a row: beyond that, what is bound changes too often
@@ -34,6 +34,8 @@ def shortcut(trace: Trace, structure: Any, leaves: list[Any]) -> Any:
             return bound_replay(trace, Binding(trace, leaves))
         except Unbindable:
             trace.rebinds = MAX_REBINDS
+    if any(isinstance(source, Reached) for source in trace.root.sources):
+        return None  # these must be looked at closely
     return gathered_replay(trace, leaves)
 
 
@@ -83,7 +85,7 @@ def gathered_replay(trace: Trace, leaves: list[Any]) -> Any:
     gather = gatherer(segment)
     run, end = segment.function.runner(segment.wanted(trace.history)), segment.end
     grad_mode, inference, bottom = state.grad_enabled, state.inference, state.bottom
-    guarded = bool(trace.grad_guards or trace.comparisons or trace.bound)
+    guarded = bool(trace.grad_guards or trace.comparisons or trace.bound or trace.written)
     shared, several = shared_arguments(leaves), len(tensors) > 1
     single = end.single_result()
 

@@ -37,6 +37,19 @@ class Captured:
         return self.tensor
 
 
+class Reached:
+    """A tensor that the body finds at a place of its own, whichever is there at the call."""
+
+    kind = 2
+
+    def __init__(self, place: Any):
+        self.place = place
+        self.identity = ("reached", id(place))
+
+    def __call__(self, leaves: Any) -> Any:
+        return self.place.read()
+
+
 class GradOf:
     """The `.grad` that a tensor has at the call."""
 
@@ -70,6 +83,11 @@ class HyperParameter:
     def __call__(self, leaves: Any) -> Any:
         value = self.group[self.name]
         return value if self.index is None else value[self.index]
+
+
+def is_same(value: Any, other: Any) -> bool:
+    """Is an option (a flag, a string, None) as it was?"""
+    return value is other or (value is not None and bool(value == other))
 
 
 # --- results -------------------------------------------------------------------------------------
