@@ -26,7 +26,7 @@ import numpy as np
 
 from ..ir.interp import evaluate_op
 from ..ir.program import INPUT, OUTPUT, STATUS, TEMPORARY, HostCall, Launch, Program, Strided
-from . import cache, fastcall, jit, memory, threads
+from . import cache, fastcall, forking, jit, memory, threads
 from .fastcall import Array, make
 
 ENTRY = """
@@ -42,7 +42,7 @@ SHARED = -1  # the status of a call whose arguments may share memory
 
 _libraries: weakref.WeakValueDictionary[tuple[str, bool], jit.Library] = (
     weakref.WeakValueDictionary())  # fmt: skip
-_lock = threading.Lock()
+_lock = forking.hold(threading.Lock())
 
 
 @once
