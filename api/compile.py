@@ -162,6 +162,10 @@ class CompiledFunction(Inspected):
     def record(self, key: Any, call: Any, structure: Any, leaves: list[Any]) -> Any:
         log("guards", lambda: self.why_recorded(key, leaves))
         with self.lock:
+            # another thread may have recorded this kind of call meanwhile
+            result = self.serve(self.traces.get(key, []), call, structure, leaves)
+            if result is not MISS:
+                return result
             if key in self.refusals:
                 return self.run_body(key, *call)
             if len(self.traces.get(key, ())) >= MAX_TRACES:
