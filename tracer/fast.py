@@ -15,6 +15,8 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
+from functools import cache
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -100,7 +102,6 @@ def _evaluate(op: Op, operands: str, names: str, needs: str) -> str:
 def unary(op: Op, slow: Any) -> Any:
     """`slow` with the short way before it."""
     text = UNARY.format(
-        name=op.name,
         evaluate=_evaluate(op, "x._array", "x", "x._requires_grad"),
         edge_x=EDGE.format(v="x"),
         record=RECORD.format(node="Node"),
@@ -115,7 +116,6 @@ def unary(op: Op, slow: Any) -> Any:
 def binary(op: Op, slow: Any) -> Any:
     """`slow` with the short way before it."""
     text = BINARY.format(
-        name=op.name,
         evaluate=_evaluate(op, "a, b", "x, y", "x._requires_grad or y._requires_grad"),
         evaluate_number=_evaluate(op, "x._array, y", "x, y", "x._requires_grad"),
         edge_x=EDGE.format(v="x"),
@@ -138,12 +138,21 @@ def binary(op: Op, slow: Any) -> Any:
 
 def writing(op: Op, slow: Any) -> Any:
     """An in-place method with the short way before it."""
-    return _made(WRITE.format(name=op.name), _space(op, slow), op.name)
+    return _made(WRITE, _space(op, slow), op.name, (_NOTHING,))
 
 
-def _made(text: str, space: dict[str, Any], name: str) -> Any:
-    exec(compile(text, f"<wengert fast {name}>", "exec"), space)
-    return space[name]
+def _made(text: str, space: dict[str, Any], name: str, defaults: Any = None) -> Any:
+    """The function of a text. A few texts do for all ops, which differ in what is in `space`."""
+    made = FunctionType(_code(text).replace(co_name=name), space, name, defaults)
+    made.__qualname__ = name
+    return made
+
+
+@cache
+def _code(text: str) -> CodeType:
+    (code,) = (c for c in compile(text, "<wengert fast>", "exec").co_consts
+               if isinstance(c, CodeType))  # fmt: skip
+    return code
 
 
 _SAMPLE = Tensor._wrap(np.zeros(1, np.float32), float32)

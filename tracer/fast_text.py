@@ -58,7 +58,7 @@ EDGE = """\
 IS_PLAIN = "({v}._requires_grad or {v}._view is None)"
 
 UNARY = """\
-def {name}(x):
+def call(x):
     dtype = x.dtype
     mark = x._mark
     if (dtype is float32 or dtype is float64) and mark != "inference" and (
@@ -99,7 +99,7 @@ def {name}(x):
 """
 
 BINARY = """\
-def {name}(x, y):
+def call(x, y):
     dtype = x.dtype
     if (dtype is not float32 and dtype is not float64) or not (
         {plain_x} and state.top is run and x._array.size < LARGE
@@ -184,7 +184,7 @@ def {name}(x, y):
 
 # In place, untracked: NumPy writes into the tensor's memory.
 WRITE = """\
-def {name}(x, y=NOTHING, **attrs):
+def call(x, y=NOTHING, **attrs):
     dtype = x.dtype
     if (dtype is float32 or dtype is float64) and x._mark != "inference" and x._view is None and (
         not attrs or attrs.keys() == ALPHA

@@ -128,8 +128,19 @@ class Plan:
         self.keys = (*sorted(inputs), *(~k for k in sorted(outputs)))
         self.slots = {key: slot for slot, key in enumerate(self.keys)}
         self.plain = not outputs
-        self.pull = puller(op, needs)
-        self.uniform = uniform_puller(op, needs, self.keys)
+        # written at the first backward: most ops of the library are never differentiated
+        self.pull = self.later("pull", lambda: puller(op, needs))
+        self.uniform = self.later("uniform", lambda: uniform_puller(op, needs, self.keys))
+
+    def later(self, slot: str, write: Any) -> Any:
+        """A puller that puts the one that `write` gives into its place."""
+
+        def first(frame: Any, grads: Any) -> Any:
+            written = write()
+            setattr(self, slot, written)
+            return written(frame, grads)
+
+        return first
 
 
 def uniform_puller(op: Op, needs: tuple[bool, ...], keys: tuple[int, ...]) -> Any:
