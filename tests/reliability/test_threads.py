@@ -1,0 +1,120 @@
+"""Eight threads at once: eager autograd, compiled functions, grad mode, and the first call."""
+
+import threading
+
+import pytest
+import wengert as torch
+from wengert import nn
+from wengert.runtime import jit
+
+THREADS = 8
+
+
+def together(work):
+    """Runs `work(number)` on eight threads that start at one moment; raises what one raised."""
+    barrier, failures, results = threading.Barrier(THREADS), [], [None] * THREADS
+
+    def run(number):
+        try:
+            barrier.wait()
+            results[number] = work(number)
+        except BaseException as error:
+            failures.append(error)
+
+    running = [threading.Thread(target=run, args=(k,)) for k in range(THREADS)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return results
+
+
+@pytest.fixture
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 4))
+
+
+def gradients(net, x, run):
+    """Gradients by parameters that all threads share: asked for, not accumulated."""
+    loss = run(x).square().sum()
+    return [g.tolist() for g in torch.autograd.grad(loss, list(net.parameters()))]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_shared_parameters(net, compiled):
+    run = torch.compile(lambda x: net(x)) if compiled else net
+    inputs = [torch.full((5, 16), 0.1 * k) for k in range(THREADS)]
+    expected = [gradients(net, x, run) for x in inputs]
+    if compiled:
+        expected = [gradients(net, x, run) for x in inputs]  # replayed, as the threads will
+
+    def work(number):
+        return [gradients(net, inputs[number], run) for _ in range(20)]
+
+    for number, found in enumerate(together(work)):
+        assert found == [expected[number]] * 20
+
+
+def test_eager_and_compiled_at_once(net):
+    run = torch.compile(lambda x: net(x))
+    x = torch.ones(3, 16)
+    eager, replayed = net(x), [run(x) for _ in range(2)][-1]
+
+    def work(number):
+        for _ in range(30):
+            if number % 2:
+                assert torch.equal(net(x), eager)
+            else:
+                assert torch.equal(run(x), replayed)
+
+    together(work)
+
+
+def test_grad_mode_belongs_to_a_thread():
+    torch.set_grad_enabled(True)
+    inside = threading.Barrier(THREADS)
+
+    def work(number):
+        assert torch.is_grad_enabled()  # a new thread starts with it on
+        x = torch.ones(3, requires_grad=True)
+        with torch.set_grad_enabled(bool(number % 2)):
+            inside.wait()  # all threads are in their block now
+            assert (x * 2).requires_grad == bool(number % 2)
+            inside.wait()
+        assert (x * 2).requires_grad
+
+    with torch.no_grad():
+        together(work)
+        assert not torch.is_grad_enabled()
+
+
+def test_first_calls_compile_once(monkeypatch, tmp_path):
+    """Eight first calls: one trace, each text through LLVM once, eight right answers."""
+    monkeypatch.setenv("WENGERT_CACHE_DIR", str(tmp_path / "empty"))
+    texts = []
+    real = jit.compile_text
+
+    def spy(text, *, options=jit.DEFAULT):
+        texts.append(text)
+        return real(text, options=options)
+
+    monkeypatch.setattr(jit, "compile_text", spy)
+    factor = 1.0 + id(texts) % 1000 / 1024
+    run = torch.compile(lambda x: (x.exp() * factor).sum(1))
+    x = torch.linspace(0, 1, 35).view(5, 7)
+    expected = (x.exp() * factor).sum(1)
+    for found in together(lambda number: run(x)):
+        assert torch.allclose(found, expected)
+    assert sum(len(traces) for traces in run.traces.values()) == 1
+    assert len(texts) == len(set(texts))
+
+
+def test_each_thread_records_for_itself():
+    """While one thread records, others run eagerly undisturbed."""
+    results = together(
+        lambda number: torch.compile(lambda x: x * number + 1)(torch.ones(2)).tolist()
+    )
+    assert results == [[k + 1.0] * 2 for k in range(THREADS)]
