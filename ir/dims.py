@@ -345,11 +345,14 @@ def is_dim(value: Any) -> bool:
 
 def has_dims(value: Any) -> bool:
     """Is there a Dim among the items of (nested) tuples, lists or dicts?"""
+    kind = type(value)
+    if kind is int or kind is str:
+        return False
     if isinstance(value, tuple | list):
         return any(map(has_dims, value))
     if isinstance(value, dict):
         return any(map(has_dims, value.values()))
-    return type(value) is Dim
+    return kind is Dim
 
 
 def replaced(value: Any, meaning: Callable[[Any], Any], kinds: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dims import Dim
 from ..op import Decompose, Op, define
 from ..types import INTEGER, Shape, TensorType, normalize_dim
 from ..value import Value, public
@@ -48,6 +49,9 @@ select_scatter: Op = define(
 
 def slice_bounds(start: Any, stop: Any, step: Any, size: int) -> tuple[int, int, int]:
     """As `slice.indices` for a positive step, with `stop` not before `start`; of Dims, too."""
+    if Dim not in (type(start), type(stop), type(size)):
+        first, last, step = slice(start, stop, step).indices(size)
+        return first, max(first, last), step
 
     def counted(bound: Any) -> Any:
         if bound < 0:
