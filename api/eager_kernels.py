@@ -1,9 +1,10 @@
 """Native kernels for eager calls on large tensors; see Note [Large calls] in tracer/large.py.
 
-Which calls have one follows from the catalogue: an op with a scalar expression, a reduction or a
-decomposition is built as a graph of one node, its derivative as the graph that its rules make, and
-both go through the compiler. Pointwise calls on arrays of one shape and layout share a kernel for
-all sizes; others have a program per shape, whose kernels are shared where sizes are run-time words.
+Which calls have one follows from the catalogue: an op with a scalar expression, a reduction, a
+decomposition or a skeleton is built as a graph of one node, its derivative as the graph that its
+rules make, and both go through the compiler; all but matrix products, which NumPy gives to a BLAS.
+Pointwise calls on arrays of one shape and layout share a kernel for all sizes; others have a
+program per shape, whose kernels are shared where sizes are run-time words.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from .tracer.tensor import Tensor
 ANY_SIZE = 1_000_003  # stands for all sizes; a prime, so that no loop is specialised for it
 _FLOATS = (np.dtype("f4"), np.dtype("f8"))
 Settings = tuple[tuple[str, type, Any], ...]
+PRODUCT = Template("matmul")  # NumPy calls a BLAS, which is as fast
 
 
 class Operand(NamedTuple):
@@ -130,7 +132,7 @@ class Draft:
         programs = []
         for _, outputs in groupby(self.graph.outputs, lambda o: self.together or o.var.shape):
             graph = optimise(dead_code.run(replace(self.graph, outputs=tuple(outputs))))
-            if any(isinstance(node.op.lower, Template) for node in graph.nodes):
+            if any(node.op.lower == PRODUCT for node in graph.nodes):
                 return None
             programs.append(compile_graph(graph))
             if programs[-1].host_calls:
@@ -174,6 +176,8 @@ def draft(what: Any, operands: tuple[Operand | None, ...]) -> Draft | None:
     work = [n for n in builder.nodes if n.inputs and not isinstance(n.op.lower, View)]
     if len(work) < what.least or not made:
         return None
+    if len(work) > 1 and any(isinstance(n.op.lower, Template) for n in work):
+        return None  # nothing is fused with these: each is as well run by itself
     if any(o.var.dtype.compute is not o.var.dtype.storage for o in builder.outputs):
         return None  # eager execution rounds to these itself
     return Draft(builder.graph(), outline, what.together)
@@ -269,8 +273,8 @@ def backward(node: Any, grads: list[Any]) -> Any:
 
 def has_kernel(op: Op) -> bool:
     """Does the catalogue say how to compute the op's elements?"""
-    return isinstance(op.lower, Scalar | Reduce | Decompose) and not (
-        op.random or op.data_shape or op.is_view
+    return isinstance(op.lower, Scalar | Reduce | Decompose | Template) and not (
+        op.random or op.data_shape or op.is_view or op.lower == PRODUCT
     )
 
 

@@ -100,6 +100,8 @@ cases = [
     lambda x, w, b: x.where(x > 0, x.exp()) / (w + 1),
     lambda x, w, b: (x[:, ::2].tanh() + x.t()[::2].t().cos()).mean(0),
     lambda x, w, b: x.double().erf().pow(3).sum(),
+    lambda x, w, b: F.max_pool2d(F.conv2d(x.view(2, 2, 12, 15), w[:24].view(3, 2, 2, 2)), 2),
+    lambda x, w, b: x.cumsum(1).gather(1, y.view(24, 1)) + x.sort(0).values.mean(),
 ]
 found = {}
 for k, case in enumerate(cases):
@@ -132,7 +134,8 @@ def test_forward_and_backward_agree_with_numpy(tmp_path):
 OPTIMIZERS = [("SGD", {}), ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
               ("Adam", {}), ("Adam", {"amsgrad": True, "maximize": True}), ("AdamW", {}),
               ("Adagrad", {}), ("RMSprop", {"momentum": 0.5, "centered": True}), ("Adadelta", {}),
-              ("Adamax", {}), ("NAdam", {}), ("RAdam", {}), ("Rprop", {}), ("ASGD", {})]  # fmt: skip
+              ("Adamax", {}), ("NAdam", {}), ("RAdam", {}), ("Rprop", {}),
+              ("ASGD", {})]  # fmt: skip
 
 
 def trained(name, options):

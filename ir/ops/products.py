@@ -328,7 +328,12 @@ addmm_op = define(
 @public("addmm", inplace=True)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addmm(input, mat1, mat2, *, beta=1, alpha=1): beta * input + alpha * (mat1 @ mat2)."""
-    _addmm_type(input.type_, mat1.type_, mat2.type_)
+    left, right = mat1.shape, mat2.shape
+    if not (
+        len(left) == len(right) == 2 and left[1] == right[0] and input.shape == right[1:]
+        and input.dtype is mat1.dtype is mat2.dtype and input.dtype.is_floating_point
+    ):  # fmt: skip
+        _addmm_type(input.type_, mat1.type_, mat2.type_)  # unusual: it says so if it is wrong
     return addmm_op(input, mat1, mat2, beta=beta, alpha=alpha)
 
 
