@@ -19,6 +19,7 @@ from .ir.bind import interpreting
 from .ir.graph import Graph
 from .settings import DEFAULT, Settings
 from .tracer.deferral import Deferral, Tree
+from .tracer.recorded import graph_name
 from .tracer.steps import Assembly, Step
 
 
@@ -87,7 +88,7 @@ class Window:
     def __init__(self, name: str, path: list[Step], alive: tuple[bool, ...], settings: Settings):
         self.path, self.alive = path, alive
         self.kept = tuple(k for k, wanted in enumerate(alive) if wanted)
-        assembly = Assembly(name, path, alive)
+        assembly = Assembly(graph_name(name), path, alive)
         self.graph, self.ends = assembly.graph(), assembly.ends
         self.before = len(assembly.pieces)  # the next step may have met more tensors already
         self.function = GraphFunction(self.graph, settings=settings)

@@ -23,8 +23,8 @@ class Code:
 CODES = (
     Code("W001", "wengert could not compile",
          "The compiler itself failed on this function. It runs eagerly, so results are right.",
-         "Set WENGERT_STRICT=1 to get the error itself, look at fn.report('out.html'), which opens "
-         "at the pass that failed, and report it."),
+         "`python -m wengert bug SCRIPT` packs a report; fn.report('out.html') opens at the pass "
+         "that failed; WENGERT_STRICT=1 raises the error itself."),
     Code("W002", "run in the reference interpreter",
          "llvmlite is missing or does not work here, so nothing becomes native code. Results are "
          "the same, at eager speed.",

@@ -14,6 +14,7 @@ import contextlib
 import functools
 import itertools
 import os
+import sys
 import threading
 import warnings
 import weakref
@@ -33,7 +34,7 @@ from .recording import Recording
 from .replay import MISS, Trace
 from .runtime import forking
 from .settings import settings_of
-from .sharing import shared_arguments
+from .sharing import layout_of, shared_arguments
 from .shortcut import shortcut
 from .tracer.places import user_level
 from .tracer.recorded import Refused
@@ -90,7 +91,8 @@ class CompiledFunction(Inspected):
                 return self.run_eagerly(args, kwargs)  # see Note [Errors in native code]
             if result is not MISS:
                 return result
-        if state.top is not state.bottom:  # inside another recording or transform: inline
+        if state.top is not state.bottom and state.top is not state.marking:
+            # inside another recording or transform: inline
             return self.function(*args, **kwargs)
         leaves: list[Any] = []
         structure = flatten((args, kwargs), leaves)
@@ -233,7 +235,9 @@ class CompiledFunction(Inspected):
         self.warned = True
         warnings.warn(
             f"W001: wengert could not compile {self.name} ({type(error).__name__}: {error}); it "
-            "runs eagerly. Set WENGERT_STRICT=1 to see the full error.",
+            "runs eagerly, so results are right. Make a bug report with\n"
+            f"    {sys.executable} -m wengert bug {' '.join(sys.argv) or 'SCRIPT'}\n"
+            "WENGERT_STRICT=1 raises the error instead.",
             RuntimeWarning,
             stacklevel=user_level(),
         )
@@ -342,7 +346,7 @@ def leaf_key(leaf: Any) -> Any:
     """What of an argument selects a trace."""
     if isinstance(leaf, Tensor):
         array = leaf._array
-        return TensorKey((leaf.dtype, array.shape, leaf._requires_grad, array.flags.c_contiguous))
+        return TensorKey((leaf.dtype, array.shape, leaf._requires_grad, layout_of(array)))
     if type(leaf) is float:
         return float
     if isinstance(leaf, PLAIN):

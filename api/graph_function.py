@@ -201,6 +201,7 @@ class CompiledFunctionBackward(Node):
     """The node of a compiled function's results."""
 
     __module__ = "builtins"
+    freed: Any = None
 
     def __init__(
         self,
@@ -223,7 +224,7 @@ class CompiledFunctionBackward(Node):
 
     def apply(self, grads: list[Any]) -> list[Any]:
         if self.saved is None:
-            raise RuntimeError(FREED)
+            raise RuntimeError(FREED if self.freed is None else self.freed.message())
         filled = [
             zeros(t) if g is None else g
             for g, t in zip([*grads, *[None] * len(self.out_types)], self.out_types)
@@ -264,6 +265,7 @@ class CompiledFunctionBackward(Node):
 
     def release(self, freed: Any) -> None:
         self.saved = self.inputs = None
+        self.freed = freed
 
 
 def compile_graph_text(graph: Graph) -> GraphFunction:

@@ -14,8 +14,8 @@ import types
 from typing import Any
 
 from .ir.bind import epoch
-from .places import Cell, Entry, Findings, Item
 from .ir.dims import has_dims, plain_values
+from .places import Cell, Entry, Findings, Item
 
 PLAIN = (int, float, bool, str, type(None), bytes)
 MAX_OBJECTS = 5000

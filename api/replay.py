@@ -34,7 +34,7 @@ class Trace:
         self.hooks = path.hooks
         self.history = bool(path.needs)
         self.graphs: list[Graph] = []
-        self.written: list[tuple[list[Any], Any]] = []  # tensors of paths that write, what is shared
+        self.written: list[tuple[list[Any], Any]] = []  # of paths that write: what is shared
         self.hits = 0
         self.used = 0  # when it served last, counted in the function's calls
         self.rebinds = 0  # native shortcuts made in a row without a call that they served
@@ -89,6 +89,9 @@ class Trace:
             if inputs is None:
                 return MISS
             results = segment.function.run_for(inputs, history)
+            if state.inference:
+                for tensor in results:
+                    tensor._mark = "inference"
             if segment.end is not None:
                 self.hits += 1
                 return segment.end.finish(leaves, results)

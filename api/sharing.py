@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .tracer.extents import order_of
+from .tracer.inplace import overlaps
 from .tracer.recorded import same_extent
 from .tracer.tensor import Tensor
 
@@ -19,6 +21,14 @@ def root_of(tensor: Tensor) -> Any:
     """The array that owns a tensor's bytes."""
     storage = tensor._storage
     return tensor._array if storage is None else storage.root
+
+
+def layout_of(array: Any) -> Any:
+    """True for a row-major array; else the order of its dimensions, gaps and repeated elements."""
+    flags = array.flags
+    if flags.c_contiguous:
+        return True
+    return order_of(array), flags.f_contiguous, overlaps(array)
 
 
 def shared_arguments(leaves: Any) -> Any:

@@ -17,7 +17,7 @@ from .guards import Environment
 from .ir.bind import epoch, state
 from .replay import MISS, Trace
 from .segments import Segment
-from .sharing import shared_arguments
+from .sharing import layout_of, shared_arguments
 from .sources import Argument, Captured, Reached
 from .tracer.tensor import Tensor
 
@@ -77,7 +77,7 @@ def gathered_replay(trace: Trace, leaves: list[Any]) -> Any:
     """Checks and collects tensors in Python."""
     segment, count = trace.root, len(leaves)
     tensors = [
-        (k, x.dtype, x._array.shape, x._requires_grad, x._array.flags.c_contiguous)
+        (k, x.dtype, x._array.shape, x._requires_grad, layout_of(x._array))
         for k, x in enumerate(leaves) if isinstance(x, Tensor)
     ]  # fmt: skip
     floats = [k for k, x in enumerate(leaves) if type(x) is float]
@@ -95,12 +95,12 @@ def gathered_replay(trace: Trace, leaves: list[Any]) -> Any:
         if (state.top is not bottom or state.grad_enabled is not grad_mode
                 or state.inference is not inference):  # fmt: skip
             return MISS
-        for k, dtype, shape, flag, contiguous in tensors:
+        for k, dtype, shape, flag, layout in tensors:
             x = args[k]
             if not isinstance(x, Tensor) or x.dtype is not dtype or x._requires_grad is not flag:
                 return MISS
             array = x._array
-            if array.shape != shape or array.flags.c_contiguous is not contiguous:
+            if array.shape != shape or layout_of(array) != layout:
                 return MISS
         for k in floats:
             if type(args[k]) is not float:

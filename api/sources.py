@@ -152,7 +152,8 @@ class ViewOfInput(Maker):
 
     def __call__(self, context: Any) -> Any:
         base = self.source(context.leaves)
-        base = base.detach() if self.cut else base
+        if self.cut and (base._requires_grad or not self.chain):
+            base = base.detach()
         return look(base, self.chain) if self.chain else base
 
     def at(self, sizes: Any) -> Maker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..ir.graph import Place, Var
@@ -59,6 +60,11 @@ def extent_of(tensor: Tensor) -> Any:
     """Which bytes a tensor shows, and as what."""
     array = tensor._array
     return array.shape, array.strides, array.dtype, array.__array_interface__["data"][0]
+
+
+def graph_name(name: str) -> str:
+    """A function's name as the word that a graph is called by."""
+    return re.sub(r"\W+", "_", name).strip("_") or "function"
 
 
 def same_extent(a: Tensor, b: Tensor) -> bool:

@@ -18,7 +18,6 @@ Note [Stop gradients]
 
 from __future__ import annotations
 
-import re
 import weakref
 from contextlib import nullcontext
 from typing import Any
@@ -31,7 +30,16 @@ from ..ir.types import FLOAT, TensorType, result_type
 from . import eager
 from .inplace import look, put
 from .rebase import Unwritable
-from .recorded import Branch, Entry, Memory, chain_between, current_place, extent_of, place_text
+from .recorded import (
+    Branch,
+    Entry,
+    Memory,
+    chain_between,
+    current_place,
+    extent_of,
+    graph_name,
+    place_text,
+)
 from .recorded_functions import record_function
 from .recorded_grads import GradFields
 from .scalars import RunTimeNumber
@@ -43,7 +51,7 @@ class Recorder(GradFields):
 
     def __init__(self, name: str):
         super().__init__()
-        self.builder = Builder(re.sub(r"\W+", "_", name).strip("_") or "function")
+        self.builder = Builder(graph_name(name))
         self.entries: dict[int, Entry] = {}
         self.lying_in: dict[int, list[Entry]] = {}  # by the key of their memory
         self.memories: dict[int, Memory] = {}

@@ -16,6 +16,7 @@ EXAMPLES = """examples:
   python -m wengert explain R101                      what a code means, and what to do
   python -m wengert coverage                          what is there, and what is compiled natively
   python -m wengert cache clear                       forget compiled kernels
+  python -m wengert bug train.py                      pack a report of a fault of the compiler
   python -m wengert bench --peer-python PYTHON        training steps, beside torch and jax
 """
 
@@ -53,9 +54,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    from . import bench, cache, coverage, demo, doctor, explain, fuzz, graphs
+    from . import bench, bug, cache, coverage, demo, doctor, explain, fuzz, graphs
 
-    for module in (demo, explain, graphs, coverage, cache, doctor, bench, fuzz):
+    for module in (demo, explain, graphs, coverage, cache, doctor, bug, bench, fuzz):
         module.register(commands)
     return parser
 
