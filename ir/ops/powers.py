@@ -44,7 +44,8 @@ def _pow_self(grad: Any, self: Any, exponent: Any) -> Any:
 
 def _pow_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
     base = lift(self, result)
-    safe = (base == 0) if exponent.dtype.is_complex else (base == 0).logical_and(exponent >= 0)
+    zero = base.eq(0)  # not ==, which of run-time numbers is a question of Python's
+    safe = zero if exponent.dtype.is_complex else zero.logical_and(exponent >= 0)
     return (grad * conj(result * base.log())).masked_fill(safe, 0)
 
 
