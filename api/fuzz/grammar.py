@@ -199,7 +199,7 @@ ALGEBRA = (
     "F.cosine_similarity({0}, {1}, dim={dim})", "torch.cdist({0}, {1}, compute_mode='donot_use_mm_for_euclid_dist')", "torch.trace({0})",
     "F.interpolate({0}[None, None].flatten(2), scale_factor=2)", "F.glu(torch.cat([{0}, {0}], {dim}), {dim})",
     "torch.linalg.det({0} @ {0}.mT + 2 * torch.eye({0}.shape[-2]))", "{0}.renorm(2, 0, 1.0)",
-    "torch.linalg.solve({0} @ {0}.mT + torch.eye({0}.shape[-2]), {0})", "{0}.dist({1})",
+    "torch.linalg.solve({0} @ {0}.mT + torch.eye({0}.shape[-2]), {0})", "{0}.float().dist({1}.float())",
     "torch.linalg.inv({0} @ {0}.mT + torch.eye({0}.shape[-2]))", "torch.fft.rfft({0}).abs()",
     "F.scaled_dot_product_attention({0}, {0}, {1})", "F.unfold({0}[None, None], 2)",
     "{0}.logsumexp({dim})", "torch.lerp({0}, {1}, 0.25)", "torch.addcmul({0}, {0}, {1}, value=0.5)",

@@ -1,0 +1,114 @@
+"""Long runs: does memory grow? Compiling and dropping, eager steps, and very large graphs.
+
+    python benchmarks/endurance.py                       all, at full length (an hour or so)
+    python benchmarks/endurance.py compile --times 500   one of them, shorter
+
+Each part prints the resident memory after a warm-up and at the end, in megabytes, and fails where
+it grew by more than the allowance. docs/reliability.md has the last figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import wengert as torch
+from wengert import nn
+
+ALLOWED = 24 << 20  # bytes: allocators keep some of what they were given
+
+
+def resident() -> int:
+    """Bytes of memory the process occupies now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def compile_and_drop(number: int) -> None:
+    """A new function, compiled, run forward and backward, and forgotten."""
+    factor = 1.0 + number / 1024
+    function = torch.compile(lambda x: (x * factor).tanh().sum())
+    x = torch.ones(17, requires_grad=True)
+    for _ in range(2):
+        function(x).backward()
+
+
+def make_eager_step() -> Callable[[int], None]:
+    """A training step with a new graph each time, views and writes in place."""
+    net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    x = torch.ones(3, 4)
+
+    def step(number: int) -> None:
+        optimizer.zero_grad()
+        y = net(x)
+        y[:, 0].mul_(0.5)
+        y.square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def watch(name: str, step: Callable[[int], None], times: int) -> int:
+    """Runs a step many times; returns by how many bytes memory grew after the first tenth."""
+    warm = max(times // 10, 1)
+    start = time.perf_counter()
+    for number in range(times):
+        step(number)
+        if number == warm:
+            gc.collect()
+            before = resident()
+    gc.collect()
+    grown = resident() - before
+    seconds = time.perf_counter() - start
+    print(f"{name}: {times} times in {seconds:.0f} s, {before / 2**20:.1f} MB after {warm}, "
+          f"{(before + grown) / 2**20:.1f} MB at the end", flush=True)  # fmt: skip
+    return grown
+
+
+def deep(nodes: int) -> int:
+    """A chain of as many nodes: forward, backward, and freeing it, without recursion."""
+    start = time.perf_counter()
+    x = torch.ones(3, requires_grad=True)
+    y = x
+    for _ in range(nodes):
+        y = y + x
+    built = time.perf_counter()
+    y.sum().backward()
+    assert x.grad.tolist() == [nodes + 1.0] * 3
+    done = time.perf_counter()
+    del y
+    print(f"deep: {nodes} nodes built in {built - start:.1f} s, backward in {done - built:.1f} s, "
+          f"freed in {time.perf_counter() - done:.1f} s", flush=True)  # fmt: skip
+    return 0
+
+
+PARTS = {
+    "compile": (10_000, lambda times: watch("compile", compile_and_drop, times)),
+    "eager": (1_000_000, lambda times: watch("eager", make_eager_step(), times)),
+    "deep": (100_000, deep),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", nargs="*", help=f"{', '.join(PARTS)} (default: all)")
+    parser.add_argument("--times", type=int, help="how often, instead of the full length")
+    options = parser.parse_args(arguments)
+    failed = 0
+    for name in options.part or PARTS:
+        full, run = PARTS[name]
+        grown = run(options.times or full)
+        if grown > ALLOWED:
+            print(f"{name}: memory grew by {grown / 2**20:.1f} MB", file=sys.stderr)
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
