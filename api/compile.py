@@ -42,6 +42,7 @@ from .tracer.recorder import Recorder
 from .tracer.tensor import Tensor
 
 MAX_TRACES = 64  # of one kind of call
+MAX_SHOWN = 8  # traces taken at sizes of a symbolic one, in explain()
 MAX_KINDS = 128  # of calls: shapes, dtypes, values that specialise
 MAX_WARMUPS = 3
 FAULT = "internal fault"
@@ -301,9 +302,10 @@ class CompiledFunction(Inspected):
     def explain(self) -> str:
         """What was compiled, what runs eagerly and which line is why."""
         lines = [f"{self.name}:"]
-        for traces in self.traces.values():
-            for trace in traces:
-                lines += trace.describe()
+        traces = [trace for traces in self.traces.values() for trace in traces]
+        plain, taken = [t for t in traces if not t.sizes], [t for t in traces if t.sizes]
+        for trace in plain + taken[-MAX_SHOWN:]:
+            lines += trace.describe()
         lines += self.dynamic.describe()
         if self.dropped:
             lines.append(f"  {self.dropped} kinds of call were dropped, the longest unused first: "

@@ -64,6 +64,7 @@ class SymbolicPath:
             needing={news[v] for v in path.needing if v in news},
             makers=[maker.at(sizes) for maker in path.makers],
             grad_effects=[(s, m if m is None else m.at(sizes)) for s, m in path.grad_effects],
+            sizes=sizes,
         )
 
     def describe(self) -> list[str]:

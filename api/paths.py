@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,7 @@ class Path:
     bound: list[tuple[int, Tensor]]
     shared: Any  # which of its tensors lay in the same memory
     hooks: list[tuple[Tensor, Any]]
+    sizes: Mapping[str, int] | None = None  # those a symbolic path was taken at
 
     def tensor_sources(self) -> list[Any]:
         """Where its tensors come from."""

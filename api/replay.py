@@ -32,6 +32,8 @@ class Trace:
         self.comparisons = path.comparisons
         self.bound = path.bound
         self.hooks = path.hooks
+        sizes = ", ".join(f"{name} = {size}" for name, size in (path.sizes or {}).items())
+        self.sizes = f" at {sizes}" if sizes else ""
         self.history = bool(path.needs)
         self.graphs: list[Graph] = []
         self.written: list[tuple[list[Any], Any]] = []  # of paths that write: what is shared
@@ -153,7 +155,7 @@ class Trace:
         """Lines for `explain()`."""
         lines = []
         for graph in self.graphs:
-            lines.append(f"  trace of {len(graph.nodes)} ops")
+            lines.append(f"  trace of {len(graph.nodes)} ops{self.sizes}")
         lines.append(f"  replayed {self.hits} times")
         places = {str(s.place): len(s.children) for s in self.segments() if s.place is not None}
         lines += [f"    branch on a value ({p}), outcomes seen: {n}" for p, n in places.items()]
