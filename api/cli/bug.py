@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-EXAMPLES = """  wengert bug train.py --epochs 1     makes wengert-bug.zip: look through it, then send it
+EXAMPLES = """  wengert bug train.py --epochs 1   makes wengert-bug.zip; look through it and send it
 """
 FOLDER = "wengert-bug"
 
