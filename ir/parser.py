@@ -73,7 +73,7 @@ class Parser:
         for token in tokens_of(text):
             if token.kind == "comment":
                 note = token.text[1:].removeprefix(" ").rstrip()
-                self.comments.setdefault(len(self.tokens), []).append(note)
+                self.comments.setdefault(len(self.tokens), []).extend([note] if note else [])
             else:
                 self.tokens.append(token)
         self.position = 0
@@ -206,6 +206,8 @@ class Parser:
     def operands(self) -> tuple[Var | None, ...]:
         """operands := [operand ("," operand)*]; operand := %n | "none" """
         found: list[Var | None] = []
+        if self.begins_definition():
+            return ()
         while True:
             token = self.accept("var") or self.accept("word", "none")
             if token is None:
@@ -215,6 +217,10 @@ class Parser:
             found.append(None if token.kind == "word" else self.known(token))
             if not self.accept("mark", ","):
                 return tuple(found)
+
+    def begins_definition(self) -> bool:
+        """Does the next node begin here?"""
+        return self.token.kind == "var" and self.tokens[self.position + 1].text == ":"
 
     def known(self, token: Token) -> Var:
         var = self.vars.get(token.text)

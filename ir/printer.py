@@ -52,7 +52,8 @@ def free_name(name: str, taken: set[str]) -> str:
 
 def print_one(graph: Graph, titles: Titles, places: bool) -> str:
     names = number(graph)
-    lines = [f"# {line}".rstrip() for note in graph.notes for line in note.splitlines()]
+    notes = [line.rstrip() for note in graph.notes for line in note.splitlines()]
+    lines = [f"# {line}" for line in notes if line]
     lines.append(f"graph @{titles[id(graph)]}({print_inputs(graph, names)}) {{")
     lines += [f"  {print_node(node, names, places=places, titles=titles)}" for node in graph.nodes]
     lines.append(f"  return {', '.join(print_output(o, names) for o in graph.outputs)}".rstrip())

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..graph import Graph
 from ..inline import inline
 from ..op import Decompose, define
+from ..types import TensorType
 from .views import zeros
 
 
@@ -27,10 +29,24 @@ def _rule(grads: Any, results_type: Any, operands: Any, i: int, backward: Any, c
     return inline(backward, [*read, *filled])[i]
 
 
+def _infer(*operands: TensorType, backward: Graph, count: int, outputs: int) -> Any:
+    """Checks that `backward` is a graph for these operands."""
+    if not isinstance(backward, Graph):
+        raise TypeError(f"backward must be a graph, not {backward!r}")
+    results = _results(operands, count, outputs)
+    wanted = (*operands[count + outputs :], *results)
+    if len(results) != outputs or [i.var.type for i in backward.inputs] != list(wanted):
+        raise TypeError(f"backward takes {len(backward.inputs)} inputs, which are not what it "
+                        "reads and the gradients of the results")  # fmt: skip
+    if [o.var.type for o in backward.outputs] != list(operands[:count]):
+        raise TypeError("backward does not give the gradients of the inputs")
+    return results
+
+
 call = define(
     "call", "*operands -> *results",
     numpy=lambda *operands, backward, count, outputs: _results(operands, count, outputs),
-    infer=lambda *operands, backward, count, outputs: _results(operands, count, outputs),
+    infer=_infer,
     lower=Decompose(lambda *operands, backward, count, outputs: _results(
         operands, count, outputs)),
     moves_data=True, kind="call", vjp=dict(operands=_rule),

@@ -194,6 +194,9 @@ def _from_foreign(name: str, values: tuple[Any, ...], position: int) -> tuple[An
 
 
 def reduced_shape(shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
+    for d in dim:
+        if not 0 <= d < len(shape):
+            raise IndexError(f"dimension {d} is not one of {len(shape)}")
     if keepdim:
         return tuple(1 if k in dim else size for k, size in enumerate(shape))
     return tuple(size for k, size in enumerate(shape) if k not in dim)
