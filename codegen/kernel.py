@@ -144,11 +144,27 @@ class Lowering:
 
     def value(self, var: Var, e: Expr) -> int:
         """The instruction that gives `var` at position `e`."""
-        base, at = self.plan.source(var, e, self.kernel.sizes)
-        key = base, at
-        if key not in self.known:
-            self.known[key] = self.make(base, at)
-        return self.known[key]
+        wanted = self.plan.source(var, e, self.kernel.sizes)
+        waiting, opened = [wanted], set()  # a chain may be longer than Python lets calls nest
+        while waiting:
+            key = waiting[-1]
+            if key not in self.known and key not in opened:
+                opened.add(key)
+                waiting += reversed(self.operands(*key))
+                continue
+            waiting.pop()
+            if key not in self.known:
+                self.known[key] = self.make(*key)
+        return self.known[wanted]
+
+    def operands(self, var: Var, e: Expr) -> list[tuple[Var, Expr]]:
+        """What must be there before `var` is computed here, where it is by a scalar op."""
+        node = self.plan.producer.get(var)
+        if node is None or self.plan.kinds[node] in (FREE, REDUCE, GATHER):
+            return []
+        if self.cluster.maps.get(var) != e and self.must_load(var, e):
+            return []
+        return [self.plan.source(v, e, self.kernel.sizes) for v in node.inputs if v is not None]
 
     def make(self, var: Var, e: Expr) -> int:
         node = self.plan.producer.get(var)
