@@ -39,8 +39,8 @@ CURVES = {
                    (2, 4, 8, 16, 32, 64), "layers"),
     "sequence": Curve("step by length: transformer block, AdamW",
                       "transformer_block:length={},batch=2", (32, 64, 128, 256, 512), "length"),
-    "compile": Curve("first two calls by size: ops that differ", "chain:layers={}",
-                     (12, 25, 50, 100, 200, 400, 560), "recorded ops", "compile"),
+    "compile": Curve("first two calls by size: layers of sixteen kinds", "chain:layers={}",
+                     (12, 25, 50, 100, 200, 450), "recorded ops", "compile"),
     "layers": Curve("first two calls by depth: layers that repeat", "mlp_deep:depth={}",
                     (2, 4, 8, 16, 32, 64), "recorded ops", "compile"),
 }  # fmt: skip

@@ -98,12 +98,13 @@ def gradient_penalty(T: Any, compiled: bool, batch: int = 64, width: int = 64) -
 
 
 def chain(T: Any, compiled: bool, layers: int = 100) -> Case:
-    """A graph of about ten recorded ops a layer, no two of them alike: for compile times."""
+    """A graph of ten recorded ops a layer, layers of sixteen kinds: for compile times."""
     scale = tensor(T, 8, 8, seed=1, grad=True)
 
     def function(x: Any) -> Any:
         for k in range(layers):
-            x = (x @ scale).tanh() * (1 + k / layers) + x.sum(0, keepdim=True).sin() / (k + 1)
+            part = x.sum(0, keepdim=True).sin() / (k % 16 + 1)
+            x = (x @ scale).tanh() * (1 + k % 16 / 16) + part * 0.1
         return x.sum()
 
     return pure(T, compiled, function, [tensor(T, 8, 8, grad=True)])
