@@ -1,8 +1,9 @@
 """Random programs: eager and compiled must agree over several calls, in values and effects.
 
 A program is a list of steps over a few tensors: pointwise ops, views, in-place writes (also through
-views), reductions, branches on values, detach and no_grad. It is drawn once, then run eagerly and
-compiled on several inputs.
+views, and into tensors from outside), reductions, branches and loops on values, looks at values,
+masks, dropout, detach and no_grad. It is drawn once, then run eagerly and compiled on several
+inputs, while what it finds in closures and containers changes from call to call.
 """
 
 import pytest
@@ -33,6 +34,14 @@ REDUCTIONS = (
     lambda t: t / (t.norm() + 1),
 )
 
+LOOKS = (
+    lambda t: t * t.sum().item(),
+    lambda t: t + float(t[0, 0]),
+    lambda t: t * len([v for v in t[0].tolist() if v > 0]),
+    lambda t: t - torch.from_numpy(t.detach().numpy().copy()),
+    lambda t: t * 2 if t.max().item() > 1 else t,
+)
+
 step = st.one_of(
     st.tuples(st.just("unary"), st.sampled_from(UNARY), st.integers(0, 3)),
     st.tuples(st.just("binary"), st.sampled_from(BINARY), st.integers(0, 3)),
@@ -43,6 +52,11 @@ step = st.one_of(
     st.tuples(st.just("detach"), st.none(), st.integers(0, 3)),
     st.tuples(st.just("no_grad"), st.sampled_from(UNARY), st.integers(0, 3)),
     st.tuples(st.just("matmul"), st.none(), st.integers(0, 3)),
+    st.tuples(st.just("loop"), st.none(), st.integers(0, 3)),
+    st.tuples(st.just("look"), st.sampled_from(LOOKS), st.integers(0, 3)),
+    st.tuples(st.just("mask"), st.none(), st.integers(0, 3)),
+    st.tuples(st.just("dropout"), st.none(), st.integers(0, 3)),
+    st.tuples(st.just("outside"), st.sampled_from(WRITES), st.integers(0, 3)),
 )
 
 
@@ -67,13 +81,40 @@ def run_step(kind, what, value, values):
         with torch.no_grad():
             shift = getattr(value, what)()
         return value + shift
+    if kind == "loop":
+        while value.abs().sum() < 20:
+            value = value * 2 + 0.1
+        return value
+    if kind == "look":
+        return what(value)
+    if kind == "mask":
+        return value * value[value > 0].sum()
+    if kind == "dropout":
+        return torch.nn.functional.dropout(value, 0.3)
     return value @ value.t()
 
 
-def make(program):
+class Outside:
+    """What the program finds in its closure: tensors, numbers, a list."""
+
+    def __init__(self):
+        self.buffer, self.scale, self.items = torch.ones(3, 4), 1.0, [torch.zeros(3, 4)]
+
+    def change(self, k):
+        self.scale = 1.0 + k // 2
+        if k % 2:
+            self.buffer = torch.full((3, 4), 0.5 * k)
+            self.items = [*self.items, torch.full((3, 4), 0.1 * k)][-2:]
+
+
+def make(program, outside):
     def function(x, y):
-        values = [x * 1, y * 1]
+        values = [x * outside.scale, y * outside.buffer + sum(outside.items)]
         for kind, what, pick in program:
+            if kind == "outside":
+                with torch.no_grad():
+                    what((outside.buffer, y, outside.items[-1])[pick % 3])
+                continue
             result = run_step(kind, what, values[pick % len(values)], values)
             if result.dim() == 2 and result.shape[0] > 1 and result.shape[1] > 2:
                 values.append(result)
@@ -84,12 +125,14 @@ def make(program):
     return function
 
 
-def outcome(function, x_values, y_values):
+def outcome(function, outside, x_values, y_values, seed):
+    torch.manual_seed(seed)
     x = torch.tensor(x_values, requires_grad=True)
     y = torch.tensor(y_values)
     total, last = function(x, y)
     total.backward()
-    return total.detach(), last.detach(), x.grad, y
+    return (total.detach(), last.detach(), x.grad, y, outside.buffer, *outside.items,
+            torch.rand(1))  # fmt: skip
 
 
 def close(a, b):
@@ -103,11 +146,14 @@ def close(a, b):
 def test_random_programs(backend, program, seed, monkeypatch):
     monkeypatch.setenv("WENGERT_STRICT", "1")
     monkeypatch.setenv("WENGERT_BACKEND", backend)
-    function = make(program)
-    compiled = torch.compile(function)
-    torch.manual_seed(seed)
-    for _ in range(3):
+    sides = Outside(), Outside()
+    function, compiled = make(program, sides[0]), torch.compile(make(program, sides[1]))
+    for k in range(4):
+        torch.manual_seed(seed + k)
         x, y = torch.randn(3, 4).tolist(), torch.randn(3, 4).tolist()
-        for a, b in zip(outcome(function, x, y), outcome(compiled, x, y)):
+        results = [outcome(f, o, x, y, k) for f, o in zip((function, compiled), sides)]
+        for side in sides:
+            side.change(k)
+        for a, b in zip(*results, strict=True):
             assert a.shape == b.shape
             assert close(a, b), (a, b)
