@@ -1,4 +1,4 @@
-"""What one eager op costs beside its arithmetic: tensors of four elements, forward and backward.
+"""What one eager op costs beside its arithmetic: few elements, forward and backward.
 
     python benchmarks/eager_overhead.py                      this library alone
     python benchmarks/eager_overhead.py --peer PYTHON        beside torch, run by another Python
@@ -16,6 +16,11 @@ import time
 
 def cases(torch):
     """name: (function, how many ops it runs)."""
+    return {**pointwise_cases(torch), **single_cases(torch), **training_cases(torch)}
+
+
+def pointwise_cases(torch):
+    """Calls on four elements, and chains of them."""
     a, b = (torch.ones(4, requires_grad=True) for _ in range(2))
     c, d = torch.ones(4), torch.ones(4)
     seed = torch.ones(4)
@@ -30,55 +35,11 @@ def cases(torch):
         a.grad = b.grad = None
         (a + b).backward(seed)
 
-    F, nn = torch.nn.functional, torch.nn
-    x, y, labels = torch.ones(8, 16), torch.ones(8, 4), torch.zeros(8, dtype=torch.int64)
-    weight, bias = torch.ones(4, 16, requires_grad=True), torch.ones(4, requires_grad=True)
-    logits = torch.ones(8, 4, requires_grad=True)
-    layer = nn.Linear(16, 4)
-    net = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 4))
-    for p in net.parameters():
-        p.grad = torch.ones_like(p)
-    sgd = torch.optim.SGD(net.parameters(), lr=1e-3)
-    momentum = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
-    adam = torch.optim.Adam(net.parameters(), lr=1e-3)
-    other = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 4))
-    all_of_it = torch.optim.SGD(other.parameters(), lr=1e-3)
-
-    def train():
-        all_of_it.zero_grad()
-        F.mse_loss(other(x), y).backward()
-        all_of_it.step()
-
     return {
         "a + b, no grad": (lambda: c + d, 1),
         "a + b": (lambda: a + b, 1),
         "a * 2.0": (lambda: a * 2.0, 1),
         "tanh": (lambda: a.tanh(), 1),
-        "sum": (lambda: a.sum(), 1),
-        "mean": (lambda: logits.mean(), 1),
-        "sum(1)": (lambda: logits.sum(1), 1),
-        "view": (lambda: a.view(2, 2), 1),
-        "a[0]": (lambda: a[0], 1),
-        "x[:, 1:3]": (lambda: logits[:, 1:3], 1),
-        "t": (lambda: weight.t(), 1),
-        "transpose": (lambda: weight.transpose(0, 1), 1),
-        "chunk(2)": (lambda: logits.chunk(2, dim=1), 1),
-        "cat": (lambda: torch.cat((logits, logits)), 1),
-        "relu": (lambda: F.relu(logits), 1),
-        "sigmoid, function": (lambda: torch.sigmoid(logits), 1),
-        "mm": (lambda: x @ weight.t(), 1),
-        "linear": (lambda: F.linear(x, weight, bias), 1),
-        "nn.Linear": (lambda: layer(x), 1),
-        "log_softmax": (lambda: F.log_softmax(logits, 1), 1),
-        "cross_entropy": (lambda: F.cross_entropy(logits, labels), 1),
-        "cross_entropy and backward": (lambda: F.cross_entropy(logits, labels).backward(), 1),
-        "mse_loss": (lambda: F.mse_loss(logits, y), 1),
-        "linear and backward": (lambda: F.linear(x, weight, bias).sum().backward(), 1),
-        "zero_grad": (lambda: all_of_it.zero_grad(), 1),
-        "SGD step, 4 parameters": (lambda: sgd.step(), 1),
-        "SGD step with momentum": (lambda: momentum.step(), 1),
-        "Adam step, 4 parameters": (lambda: adam.step(), 1),
-        "training step": (train, 1),
         "add_, no grad": (lambda: c.add_(d), 1),
         "add_ with alpha": (lambda: c.add_(d, alpha=-0.1), 1),
         "zero_": (lambda: c.zero_(), 1),
@@ -90,6 +51,67 @@ def cases(torch):
         "chain of tanh, forward and backward": (
             lambda: chain(lambda x: x.tanh()).backward(seed), 100),
     }  # fmt: skip
+
+
+def single_cases(torch):
+    """Views, reductions, products and losses of small matrices."""
+    F = torch.nn.functional
+    x, y, labels = torch.ones(8, 16), torch.ones(8, 4), torch.zeros(8, dtype=torch.int64)
+    weight, bias = torch.ones(4, 16, requires_grad=True), torch.ones(4, requires_grad=True)
+    logits = torch.ones(8, 4, requires_grad=True)
+    return {
+        "sum": (lambda: logits.sum(), 1),
+        "sum(1)": (lambda: logits.sum(1), 1),
+        "mean": (lambda: logits.mean(), 1),
+        "view": (lambda: logits.view(4, 8), 1),
+        "x[0]": (lambda: logits[0], 1),
+        "x[:, 1:3]": (lambda: logits[:, 1:3], 1),
+        "t": (lambda: weight.t(), 1),
+        "transpose": (lambda: weight.transpose(0, 1), 1),
+        "chunk(2)": (lambda: logits.chunk(2, dim=1), 1),
+        "cat": (lambda: torch.cat((logits, logits)), 1),
+        "relu": (lambda: F.relu(logits), 1),
+        "sigmoid, function": (lambda: torch.sigmoid(logits), 1),
+        "mm": (lambda: x @ weight.t(), 1),
+        "linear": (lambda: F.linear(x, weight, bias), 1),
+        "linear and backward": (lambda: F.linear(x, weight, bias).sum().backward(), 1),
+        "log_softmax": (lambda: F.log_softmax(logits, 1), 1),
+        "cross_entropy": (lambda: F.cross_entropy(logits, labels), 1),
+        "cross_entropy and backward": (lambda: F.cross_entropy(logits, labels).backward(), 1),
+        "mse_loss": (lambda: F.mse_loss(logits, y), 1),
+    }
+
+
+def training_cases(torch):
+    """Modules and optimizers of a small net."""
+    F, nn, optim = torch.nn.functional, torch.nn, torch.optim
+    x, y = torch.ones(8, 16), torch.ones(8, 4)
+
+    def net():
+        return nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 4))
+
+    def stepping(kind, **options):
+        parameters = list(net().parameters())
+        for p in parameters:
+            p.grad = torch.ones_like(p)
+        return kind(parameters, lr=1e-3, **options).step
+
+    model, layer = net(), nn.Linear(16, 4)
+    optimizer = optim.SGD(model.parameters(), lr=1e-3)
+
+    def train():
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+    return {
+        "nn.Linear": (lambda: layer(x), 1),
+        "zero_grad": (lambda: optimizer.zero_grad(), 1),
+        "SGD step, 4 parameters": (stepping(optim.SGD), 1),
+        "SGD step with momentum": (stepping(optim.SGD, momentum=0.9), 1),
+        "Adam step, 4 parameters": (stepping(optim.Adam), 1),
+        "training step": (train, 1),
+    }
 
 
 def measure(function, ops, budget=0.02, batch=0.0002):
