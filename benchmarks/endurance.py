@@ -55,8 +55,8 @@ def make_eager_step() -> Callable[[int], None]:
 
 
 def watch(name: str, step: Callable[[int], None], times: int) -> int:
-    """Runs a step many times; returns by how many bytes memory grew after the first tenth."""
-    warm = max(times // 10, 1)
+    """Runs a step many times; returns by how many bytes memory grew after a warm-up."""
+    warm = max(times // 10, min(times // 2, 50))
     start = time.perf_counter()
     for number in range(times):
         step(number)

@@ -156,7 +156,7 @@ def value_difference(eager: Outcome, seen: Outcome, bounds: dict[str, Bound], ro
         if wrong.any():
             k = tuple(int(i[0]) for i in np.nonzero(wrong)) if wrong.ndim else ()
             detail = (f"element {list(k)} is {found.array[k]!r}, expected {expected[k]!r} within "
-                      f"{limits.margin[k]:.3g}; {wrong.sum()} of {wrong.size} are wrong")  # fmt: skip
+                      f"{limits.margin[k]:.3g}; {wrong.sum()} of {wrong.size} wrong")  # fmt: skip
             return Difference(route, "value", name, call, detail)
     return None
 

@@ -1,4 +1,4 @@
-"""Statements to draw. Pointwise ops and reductions come from the catalogue, the rest is listed here.
+"""Statements to draw: pointwise ops and reductions from the catalogue, the rest listed here.
 
 A maker gets the drawing in progress and returns a text with its arguments, or None if nothing
 fits. It may propose what eager refuses: such statements are dropped.
@@ -107,8 +107,8 @@ def write(d: Drawing) -> Made:
     name = d.any_value()
     place = d.pick(("[0]", "[..., 1:]", "[:, 0]", "[-1:]", "[..., 0]", "[::2]", ".t()[0]",
                     ".view(-1)[1:]", "[None]", ".diagonal()", ".mT", ".flatten()"))  # fmt: skip
-    what = d.pick((".add_(1)", ".mul_(0.5)", ".zero_()", ".fill_(2)", ".neg_()", " = 0.5",
-                   " = {1}", ".copy_({1})", ".clamp_(-1, 1)", ".sub_({1})", ".tanh_()"))  # fmt: skip
+    what = d.pick((".add_(1)", ".mul_(0.5)", ".zero_()", ".fill_(2)", ".neg_()", " = 0.5", " = {1}",
+                   ".copy_({1})", ".clamp_(-1, 1)", ".sub_({1})", ".tanh_()"))  # fmt: skip
     if what.startswith(" =") and not place.startswith("["):
         place = "[1:]"
     return f"{{0}}{place}{what}", (name, d.any_value())
@@ -146,10 +146,11 @@ COPIES = (
     "torch.stack([{0}, {0}], -1)", "{0}.tril()", "{0}.triu(1)", "{0}.rot90(1, (0, -1))",
     "{0}.repeat_interleave(2, {dim})", "F.pad({0}, (1, 0))", "F.pad({0}, (0, 2), value=0.5)",
     "F.pad({0}[None], (1, 1), mode='reflect')", "F.pad({0}[None], (1, 1), mode='replicate')",
-    "F.pad({0}[None], (1, 1), mode='circular')", "F.pad({0}, (-1, 0))", "{0}.to(torch.{dtype}, copy=True)",
-    "{0}.to(torch.{dtype}, copy=True)", "{0}.float()", "{0}.double()", "{0}.bool()", "{0}.type_as({1})",
-    "torch.zeros_like({0})", "torch.full_like({0}, 2)", "torch.diag_embed({0})",
-    "torch.where({0} > 0, {0}, {1})", "torch.where({0} > {1}, 1.5, {1})", "{0}.masked_fill({0} > 0, 0)",
+    "F.pad({0}[None], (1, 1), mode='circular')", "F.pad({0}, (-1, 0))",
+    "{0}.to(torch.{dtype}, copy=True)", "{0}.to(torch.{dtype}, copy=True)", "{0}.float()",
+    "{0}.double()", "{0}.bool()", "{0}.type_as({1})", "torch.zeros_like({0})",
+    "torch.full_like({0}, 2)", "torch.diag_embed({0})", "torch.where({0} > 0, {0}, {1})",
+    "torch.where({0} > {1}, 1.5, {1})", "{0}.masked_fill({0} > 0, 0)",
     "torch.arange({0}.numel()).view({0}.shape) * {0}", "torch.atleast_2d({0})", "{0}.tile((2,))",
     "torch.block_diag({0}, {1})", "torch.meshgrid({0}, {1}, indexing='ij')[0]", "torch.vander({0})",
     "{0}.new_zeros({0}.shape) + {0}", "torch.hstack([{0}, {1}])", "torch.vstack([{0}, {1}])",
@@ -163,8 +164,10 @@ INDEXING = (
     "torch.take_along_dim({0}, {0}.argsort(), -1)", "{0}[None, :, None]", "{0}[..., ::2]",
     "{0}.scatter({dim}, {0}.argsort({dim}), {0})", "{0}.scatter({dim}, {0}.argsort({dim}), 0.5)",
     "{0}.scatter_add({dim}, torch.zeros_like({0}, dtype=torch.int64), {0})",
-    "{0}.index_add({dim}, torch.tensor([0, 1, 0]), {0}.index_select({dim}, torch.tensor([1, 1, 0])))",
-    "{0}.index_fill({dim}, torch.tensor([0]), 0.5)", "{0}.index_copy({dim}, torch.tensor([1, 0]), {0}.narrow({dim}, 0, 2))",
+    "{0}.index_add({dim}, torch.tensor([0, 1, 0]), {0}.index_select({dim}, torch.tensor([1, "
+    "1, 0])))",
+    "{0}.index_fill({dim}, torch.tensor([0]), 0.5)",
+    "{0}.index_copy({dim}, torch.tensor([1, 0]), {0}.narrow({dim}, 0, 2))",
     "{0}.index_put((torch.tensor([0, 1]),), {0}[0])", "{0}.masked_scatter({0} > 0, {0} * 2)",
     "{0}.index_put((torch.tensor([0, 0]),), {0}[0], accumulate=True)",
     "torch.scatter_reduce({0}, {dim}, torch.zeros_like({0}, dtype=torch.int64), {0}, 'amax')",
@@ -175,19 +178,22 @@ INDEXING = (
 
 ALGEBRA = (
     "{0} @ {1}", "{0} @ {0}.mT", "{0}.mT @ {0}", "{0} @ {0}.mT @ {0}", "torch.matmul({0}, {1}.mT)",
-    "F.linear({0}, {1})", "F.linear({0}, {1}, {1}.sum(-1))", "torch.outer({0}.flatten()[:5], {1}.flatten()[:4])",
+    "F.linear({0}, {1})", "F.linear({0}, {1}, {1}.sum(-1))",
+    "torch.outer({0}.flatten()[:5], {1}.flatten()[:4])",
     "torch.einsum('...i,...j->...ij', {0}, {1})", "torch.einsum('ij,kj->ik', {0}, {1})",
     "torch.einsum('...i,...i->...', {0}, {1})", "torch.dot({0}.flatten()[:3], {1}.flatten()[:3])",
     "torch.tensordot({0}, {1}, 1)", "torch.addmm({0}, {0}, {0}.mT @ {0})", "torch.bmm({0}, {1}.mT)",
     "torch.baddbmm({0} @ {0}.mT, {0}, {0}.mT)", "{0}.softmax({dim})", "{0}.log_softmax({dim})",
-    "F.layer_norm({0}, {0}.shape[-1:])", "F.layer_norm({0}, {0}.shape[-1:], {0}.flatten()[:{0}.shape[-1]])",
+    "F.layer_norm({0}, {0}.shape[-1:])",
+    "F.layer_norm({0}, {0}.shape[-1:], {0}.flatten()[:{0}.shape[-1]])",
     "F.rms_norm({0}, {0}.shape[-1:])", "F.group_norm({0}[None], 1)", "F.normalize({0}, dim={dim})",
     "F.batch_norm({0}, None, None, training=True)", "{0}.cumsum({dim})", "{0}.cumprod({dim})",
     "{0}.cummax({dim}).values", "{0}.cummin({dim}).indices", "{0}.logcumsumexp({dim})",
-    "{0}.sort({dim}).values", "{0}.sort({dim}, descending=True).indices", "{0}.topk(2, {dim}).values",
-    "{0}.max({dim}).values", "{0}.min({dim}, keepdim=True).values", "{0}.max({dim}).indices",
-    "{0}.median({dim}).values", "{0}.kthvalue(1, {dim}).values", "{0}.median()", "{0}.aminmax().max",
-    "{0}.var({dim})", "{0}.std(unbiased=False)", "torch.var_mean({0}, {dim})[1]", "{0}.quantile(0.25)",
+    "{0}.sort({dim}).values", "{0}.sort({dim}, descending=True).indices",
+    "{0}.topk(2, {dim}).values", "{0}.max({dim}).values", "{0}.min({dim}, keepdim=True).values",
+    "{0}.max({dim}).indices", "{0}.median({dim}).values", "{0}.kthvalue(1, {dim}).values",
+    "{0}.median()", "{0}.aminmax().max", "{0}.var({dim})", "{0}.std(unbiased=False)",
+    "torch.var_mean({0}, {dim})[1]", "{0}.quantile(0.25)",
     "F.conv1d({0}[None, None].flatten(2), torch.ones(2, 1, 2) * 0.5)", "F.max_pool1d({0}, 2, 1)",
     "F.conv1d({0}, {0}[:, :, :2].contiguous())", "F.conv2d({0}[None], {0}[None, :, :2, :2])",
     "F.conv2d({0}[:, None], torch.ones(3, 1, 2, 2), padding=1, stride=2)", "F.avg_pool1d({0}, 2)",
@@ -196,17 +202,20 @@ ALGEBRA = (
     "F.mse_loss({0}, {1})", "F.l1_loss({0}, {1}, reduction='none')", "F.smooth_l1_loss({0}, {1})",
     "F.cross_entropy({0}, {0}.argmax(1).detach())", "F.nll_loss({0}.log_softmax(1), {0}.argmin(1))",
     "F.binary_cross_entropy_with_logits({0}, {1}.sigmoid())", "F.kl_div({0}, {1}.softmax(-1))",
-    "F.cosine_similarity({0}, {1}, dim={dim})", "torch.cdist({0}, {1}, compute_mode='donot_use_mm_for_euclid_dist')", "torch.trace({0})",
-    "F.interpolate({0}[None, None].flatten(2), scale_factor=2)", "F.glu(torch.cat([{0}, {0}], {dim}), {dim})",
+    "F.cosine_similarity({0}, {1}, dim={dim})",
+    "torch.cdist({0}, {1}, compute_mode='donot_use_mm_for_euclid_dist')", "torch.trace({0})",
+    "F.interpolate({0}[None, None].flatten(2), scale_factor=2)",
+    "F.glu(torch.cat([{0}, {0}], {dim}), {dim})",
     "torch.linalg.det({0} @ {0}.mT + 2 * torch.eye({0}.shape[-2]))", "{0}.renorm(2, 0, 1.0)",
-    "torch.linalg.solve({0} @ {0}.mT + torch.eye({0}.shape[-2]), {0})", "{0}.float().dist({1}.float())",
-    "torch.linalg.inv({0} @ {0}.mT + torch.eye({0}.shape[-2]))", "torch.fft.rfft({0}).abs()",
-    "F.scaled_dot_product_attention({0}, {0}, {1})", "F.unfold({0}[None, None], 2)",
-    "{0}.logsumexp({dim})", "torch.lerp({0}, {1}, 0.25)", "torch.addcmul({0}, {0}, {1}, value=0.5)",
-    "{0}.clamp(-0.5, 0.5)", "{0}.clamp(min=0)", "{0}.pow(2)", "{0} ** 3", "2 ** {0}", "{0}.abs().pow({1})",
-    "F.dropout({0}, 0.5)", "torch.rand_like({0}) * {0}", "torch.randn({0}.shape) + {0}",
-    "torch.bernoulli({0}.sigmoid())", "F.gelu({0})", "F.gelu({0}, approximate='tanh')", "F.silu({0})",
-    "F.softplus({0})", "F.elu({0})", "F.leaky_relu({0}, 0.25)", "F.hardswish({0})", "F.mish({0})",
+    "torch.linalg.solve({0} @ {0}.mT + torch.eye({0}.shape[-2]), {0})",
+    "{0}.float().dist({1}.float())", "torch.linalg.inv({0} @ {0}.mT + torch.eye({0}.shape[-2]))",
+    "torch.fft.rfft({0}).abs()", "F.scaled_dot_product_attention({0}, {0}, {1})",
+    "F.unfold({0}[None, None], 2)", "{0}.logsumexp({dim})", "torch.lerp({0}, {1}, 0.25)",
+    "torch.addcmul({0}, {0}, {1}, value=0.5)", "{0}.clamp(-0.5, 0.5)", "{0}.clamp(min=0)",
+    "{0}.pow(2)", "{0} ** 3", "2 ** {0}", "{0}.abs().pow({1})", "F.dropout({0}, 0.5)",
+    "torch.rand_like({0}) * {0}", "torch.randn({0}.shape) + {0}", "torch.bernoulli({0}.sigmoid())",
+    "F.gelu({0})", "F.gelu({0}, approximate='tanh')", "F.silu({0})", "F.softplus({0})",
+    "F.elu({0})", "F.leaky_relu({0}, 0.25)", "F.hardswish({0})", "F.mish({0})",
     "torch.histc({0}.detach(), 4, -2, 2)", "torch.bincount({0}.flatten().clamp(0, 5))",
 )  # fmt: skip
 
@@ -220,11 +229,11 @@ CONTROL = (
     "    {target} = {target} * 0.25",
     "with torch.no_grad():\n    {target} = {0} * {1}",
     "with torch.no_grad():\n    {0}.mul_(0.5)\n{target} = {0} + 1",
-    "{target} = {0} * float({0}.shape[0])",
-    "{target} = sum({0}.unbind(0))",
+    "{target} = {0} * float({0}.shape[0])", "{target} = sum({0}.unbind(0))",
     "{target} = {0}\nfor row in {1}:\n    {target} = {target} + row",
     "{target} = torch.stack([r.exp() for r in {0}])",
-    "if bool({0}.isfinite().all()):\n    {target} = {0}.cos()\nelse:\n    {target} = {0}.nan_to_num()",
+    "if bool({0}.isfinite().all()):\n    {target} = {0}.cos()\nelse:\n"
+    "    {target} = {0}.nan_to_num()",
     "try:\n    {target} = {0}.view(2, -1)\nexcept RuntimeError:\n    {target} = {0} + 1",
 )  # fmt: skip
 
