@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from .dims import as_formulas, at_sizes
-from .graph import Graph, Input, Node, Output, Var, freeze
+from .graph import Attrs, Graph, Input, Node, Output, Var, freeze
 
 
 class NoInstance(Exception):
@@ -18,8 +18,14 @@ def with_formulas(graph: Graph) -> Graph:
     """A recorded graph with formulas in place of Dims, on the same Vars."""
     for var in graph.vars():
         var.type = as_formulas(var.type)
-    nodes = tuple(replace(n, attrs=as_formulas(n.attrs)) for n in graph.nodes)
+    nodes = tuple(replace(n, attrs=mapped(n.attrs, as_formulas, with_formulas))
+                  for n in graph.nodes)  # fmt: skip
     return graph.replace(nodes=nodes)
+
+
+def mapped(attrs: Attrs, value: Callable[[Any], Any], graph: Callable[[Graph], Graph]) -> Attrs:
+    """Attributes with `value` of each, or `graph` where it is a graph."""
+    return tuple((k, graph(v) if isinstance(v, Graph) else value(v)) for k, v in attrs)
 
 
 def instantiate(graph: Graph, sizes: Mapping[str, int]) -> tuple[Graph, dict[Var, Var]]:
@@ -33,7 +39,8 @@ def instantiate(graph: Graph, sizes: Mapping[str, int]) -> tuple[Graph, dict[Var
 
 def instance(node: Node, sizes: Mapping[str, int], news: dict[Var, Var]) -> Node:
     """One node of the instance; its outputs join `news`."""
-    attrs = freeze(dict(at_sizes(node.attrs, sizes)), node.op)
+    plain = mapped(node.attrs, lambda v: at_sizes(v, sizes), lambda g: instantiate(g, sizes)[0])
+    attrs = freeze(dict(plain), node.op)
     inputs = tuple(None if v is None else news[v] for v in node.inputs)
     expected = tuple(at_sizes(v.type, sizes) for v in node.outputs)
     found = inferred(node, inputs, attrs)

@@ -249,7 +249,7 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     recording = state.grad_enabled and any(t.requires_grad for _, t in tensors)
     node.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
     node._positions = tuple(k for k, _ in tensors)
-    node._in_types = [TensorType(t.dtype, t._array.shape) for _, t in tensors]
+    node._in_types = [t.type_ for _, t in tensors]
     node._count = len(args)
     node.edges = tuple(history(t) if recording else None for _, t in tensors)
     enabled = state.grad_enabled

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..ir.bind import state
 from ..ir.op import TABLE
-from ..ir.types import FLOAT, TensorType
+from ..ir.types import FLOAT
 from .eager import history
 from .hooks import active
 from .inplace import bump, rebase_view, take_history
@@ -31,7 +31,7 @@ def attach(node: Any, args: Any, outputs: list[Any], recording: bool, enabled: b
             node._types.append(None)
             results.append(out)
             continue
-        node._types.append(TensorType(out.dtype, out._array.shape))
+        node._types.append(out.type_)
         differentiable = recording and id(out) not in excluded and out.dtype.category >= FLOAT
         if id(out) in dirty:
             results.append(dirty_output(node, out, number, differentiable, len(outputs)))

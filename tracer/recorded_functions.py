@@ -47,8 +47,9 @@ def record_backward(inner: Recorder, node: Any, results: list[Tensor]) -> Any:
     previous = state.grad_enabled
     state.grad_enabled = True
     try:
-        with interpreting(inner):
-            for grad in grads:
+        with interpreting(inner), inner.watching():
+            for grad, result in zip(grads, results):
+                inner.shaped_like(grad, result)
                 inner.var_of(grad)
             given = node.apply(list(grads))
             filled = [zeros(t) if r is None else r for r, t in zip(given, node._in_types)]

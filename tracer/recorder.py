@@ -19,15 +19,13 @@ Note [Stop gradients]
 from __future__ import annotations
 
 import weakref
-from contextlib import nullcontext
 from typing import Any
 
 from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
 from ..ir.op import TABLE, Op
-from ..ir.types import FLOAT, TensorType, result_type
-from . import eager
+from ..ir.types import FLOAT, result_type
 from .inplace import look, put
 from .rebase import Unwritable
 from .recorded import (
@@ -42,11 +40,12 @@ from .recorded import (
 )
 from .recorded_functions import record_function
 from .recorded_grads import GradFields
+from .recorded_sizes import PlainSizes
 from .scalars import RunTimeNumber
 from .tensor import Tensor
 
 
-class Recorder(GradFields):
+class Recorder(GradFields, PlainSizes):
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):
@@ -89,29 +88,6 @@ class Recorder(GradFields):
         for position, (tensor, var) in enumerate(zip(outputs, vars_)):
             self.define(op, inputs, tensor, self.cut_if(tensor, var, needed), attrs, position)
         return result
-
-    def run(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        """The op on real values."""
-        return eager.run(op, inputs, attrs)
-
-    def result_vars(self, op: Op, operands: Any, outputs: Any, attrs: Any) -> tuple[Var, ...]:
-        """Vars for the results of a call."""
-        return tuple(Var(TensorType(t.dtype, t._array.shape)) for t in outputs)
-
-    def remember(self, op: Op, inputs: Any, operands: Any, outputs: Any, vars_: Any,
-                 attrs: Any) -> None:  # fmt: skip
-        """Completes what eager history knows of a call."""
-
-    def watching(self) -> Any:
-        """A context for the recorded body, and for what is recorded after it."""
-        return nullcontext()
-
-    def close(self) -> None:
-        """Nothing more will be recorded."""
-
-    def input_type(self, tensor: Tensor) -> TensorType:
-        """The type of a tensor from outside."""
-        return TensorType(tensor.dtype, tensor._array.shape)
 
     def cut_if(self, tensor: Tensor, var: Var, needed: bool) -> Var:
         """See Note [Stop gradients]."""
@@ -276,7 +252,7 @@ class Recorder(GradFields):
     def custom_function(self, node: Any, inputs: list[Tensor], outputs: list[Any]) -> None:
         """A custom Function ran: its outputs get a derivative of their own, recorded from it."""
         self.custom_count += 1
-        inner = Recorder(f"{node.name()}_{self.custom_count}")
+        inner = self.inner(f"{node.name()}_{self.custom_count}")
         record_function(self, inner, node, inputs, outputs)
 
     # --- what the tracer tells us ---

@@ -42,14 +42,15 @@ _lock = threading.Lock()
 class SymbolicRecorder(Recorder):
     """Records with some sizes of the arguments symbolic."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, outer: SymbolicRecorder | None = None):
         super().__init__(name)
-        self.sizes = Sizes(current_place)
+        self.outer = outer  # that of the graph this one is inside of
+        self.sizes = Sizes(current_place) if outer is None else outer.sizes
         self.shapes: dict[int, tuple[Any, ...]] = {}  # of arguments, by id
         self.reasons: list[str] = []  # why all sizes were made plain
         # weak references to what holds Dims: nodes of the eager graph, views
-        self.patched: list[Any] = []
-        self.views: list[Any] = []
+        self.patched: list[Any] = [] if outer is None else outer.patched
+        self.views: list[Any] = [] if outer is None else outer.views
 
     # --- running ---
 
@@ -83,9 +84,15 @@ class SymbolicRecorder(Recorder):
         self.sizes.fix_all()
 
     def input_type(self, tensor: Tensor) -> TensorType:
+        return TensorType(tensor.dtype, self.outer_shape(tensor))
+
+    def outer_shape(self, tensor: Tensor) -> tuple[Any, ...]:
+        """The shape of a tensor that is not known here yet."""
         owner = self.grad_owners.get(id(tensor), tensor)
-        shape = self.shapes.get(id(owner), tensor._array.shape)
-        return TensorType(tensor.dtype, shape)
+        known = self.shapes.get(id(owner))
+        if known is not None or not self.sizes.live:
+            return tensor._array.shape if known is None else known
+        return tensor._array.shape if self.outer is None else self.outer.shape_of(tensor)
 
     def define(self, op: Op, inputs: Any, tensor: Tensor, var: Var, attrs: Any, k: int) -> None:
         super().define(op, inputs, tensor, var, attrs, k)
@@ -130,9 +137,12 @@ class SymbolicRecorder(Recorder):
 
     # --- what the tracer tells us ---
 
-    def custom_function(self, node: Any, inputs: list[Tensor], outputs: list[Any]) -> None:
-        self.fix(f"the custom function {node.name()}")
-        super().custom_function(node, inputs, outputs)
+    def inner(self, name: str) -> Recorder:
+        return SymbolicRecorder(name, self)
+
+    def shaped_like(self, tensor: Tensor, other: Tensor) -> None:
+        if self.sizes.live:
+            self.shapes[id(tensor)] = tuple(self.shape_of(other))
 
     def compared(self, number: Any, how: Any, other: Any, outcome: bool) -> None:
         super().compared(number, how, other.plain() if is_dim(other) else other, outcome)
@@ -167,7 +177,7 @@ class SymbolicRecorder(Recorder):
                 if known.extent == extent:
                     return known.var.type.shape
             if id(root) not in self.memories:
-                return self.shapes.get(id(tensor), tensor._array.shape)
+                return self.outer_shape(tensor)
             return self.var_of(tensor).type.shape
         return entry.var.type.shape
 
