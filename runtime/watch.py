@@ -52,7 +52,7 @@ def of_entry(space: dict[Any, Any], name: str) -> Words:
     keys = word_at(id(space) + DICT_KEYS)
     value = id(space[name])
     key = next(id(k) for k in space if k == name)
-    size = sys.getsizeof(space) - dict.__basicsize__
+    size = space.__sizeof__() - dict.__basicsize__
     table = (ctypes.c_uint64 * (size // 8)).from_address(keys)
     for at in range(len(table) - 1):
         if table[at] == key and table[at + 1] == value:
