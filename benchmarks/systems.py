@@ -10,9 +10,10 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cases import Case, parsed
+if TYPE_CHECKING:
+    from cases import Case
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class System:
 
     def build(self, spec: str) -> Case:
         """The workload in this system; LookupError where it has no version."""
+        from cases import parsed  # not before the library: its import is timed, NumPy included
+
         name, sizes = parsed(spec)
         found = getattr(importlib.import_module(self.versions), name, None)
         if found is None:

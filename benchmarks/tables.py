@@ -162,7 +162,8 @@ def curves(title: str, unit: str, axis: str, lines: dict[str, list[tuple[float, 
         parts.append(f'<polyline points="{path}" fill="none" stroke="{COLOURS[system]}" '
                      'stroke-width="2"/>')  # fmt: skip
     (x0, y0), (x1, _) = lines[OURS][-1], lines[OURS][0]
-    slope = [at(x0, y0), at(x1, max(y0 * x1 / x0, 10**low_y))]
+    part = max(x1 / x0, 10**low_y / y0)  # as far as the chart goes
+    slope = [at(x0, y0), at(x0 * part, y0 * part)]
     parts.append('<path d="M{:.1f} {:.1f}L{:.1f} {:.1f}" stroke="#9aa3ad" fill="none" '
                  'stroke-dasharray="4 4"/>'.format(*slope[0], *slope[1]))  # fmt: skip
     return picture(width, height, parts)
