@@ -8,13 +8,13 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from .dynamic import Symbols
 from .arguments import GivenArguments
+from .dynamic import Symbols
 from .effects import Effects
 from .guards import Environment
 from .ir.bind import interpreting
 from .ir.dims import as_formulas, has_dims, plain_values
-from .ir.graph import ARGUMENT, CAPTURED, SCALAR
+from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
 from .paths import path_of
 from .pytree import flatten, unflatten
 from .returns import Handed, places_returned, with_handed
@@ -115,7 +115,12 @@ class Recording:
         known = self.number_places.get(id(tensor))
         if known is not None:
             return SCALAR, self.names[known]
-        return CAPTURED, self.known_parameters().get(id(tensor), "")
+        name = self.known_parameters().get(id(tensor), "")
+        if not name:
+            return CAPTURED, ""
+        from .nn.parameter import Parameter  # loaded by then: only modules have names for tensors
+
+        return CAPTURED if isinstance(tensor, Parameter) else BUFFER, name
 
     # --- run-time numbers ---
 

@@ -35,10 +35,14 @@ class Traced:
         recorder = recording.recorder
         if recorder.problems:
             raise RuntimeError(f"{self.name} is more than a graph: {recorder.problems[0]}")
-        recording.build()
+        returned: list[Any] = []
+        flatten(recording.recorded_output, returned)
+        results = [leaf for leaf in returned if isinstance(leaf, Tensor)]
+        changed = recorder.grad_changed.values()
+        graph = recorder.finish(results + [t._grad for t in changed if t._grad is not None])
         self.inputs = list(recorder.externals)
         notes = [f"path: a branch at {b.place} was {b.outcome}" for b in recorder.branches]
-        return recording.graph.replace(notes=tuple(notes))
+        return graph.replace(notes=tuple(notes))
 
 
 public.tracer = Traced
