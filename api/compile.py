@@ -133,6 +133,7 @@ class CompiledFunction(Inspected):
         with self.lock:
             try:
                 for path in self.dynamic.instances(key, leaves):
+                    log("guards", lambda sizes=path.sizes: f"{self.name}: taken at sizes {sizes}")
                     self.place_path(key, path).prepare()
                     placed = True
             except Exception as error:

@@ -243,8 +243,13 @@ class DynamicShapes:
         return found[-1].path.graph
 
     def forget(self, key: Any) -> None:
-        """The traces for a key were dropped."""
+        """The traces for a key were dropped; with the last of a kind, what is known of it."""
+        kind = without_sizes(key)
         self.placed.pop(key, None)
+        self.seen.get(kind, {}).pop(key, None)
+        if not self.seen.get(kind) and all(without_sizes(k) != kind for k in self.placed):
+            for known in (self.seen, self.paths, self.fixed):
+                known.pop(kind, None)
 
     def describe(self) -> list[str]:
         """Lines for `explain()`."""

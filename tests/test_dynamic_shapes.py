@@ -421,3 +421,13 @@ def test_old_kinds_of_call_are_dropped(monkeypatch):
     watched = over(lambda x: x * 2, rows, (2, 3, 4, 5, 6, 2, 3), runs=2)
     assert len(watched.compiled.traces) == 3
     assert "kinds of call were dropped" in watched.explain()
+
+
+def test_what_is_known_of_dropped_kinds_is_dropped(monkeypatch):
+    monkeypatch.setattr(sys.modules[torch.compile.__module__], "MAX_KINDS", 2)
+    compiled = torch.compile(lambda x, k: x * k)
+    for k in range(4):
+        for n in (2, 3, 4):
+            same(compiled(torch.ones(n), k), torch.ones(n) * k)
+    dynamic = compiled.dynamic
+    assert max(map(len, (dynamic.seen, dynamic.paths, dynamic.fixed, dynamic.placed))) <= 2
