@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+EXAMPLES = """  wengert coverage | grep softmax     what there is of a name
+  wengert coverage --ops              how each op of the IR is compiled
+"""
+
 
 def register(commands: Any) -> None:
     from . import command
 
-    parser = command(
-        commands, "coverage", "list names: class, differentiable, native or by fallback", run
-    )
+    parser = command(commands, "coverage", "list names: class, differentiable, how compiled",
+                     run, EXAMPLES)  # fmt: skip
     parser.add_argument("--ops", action="store_true", help="the ops of the IR instead of names")
     parser.add_argument("--markdown", action="store_true", help="as a Markdown table")
     parser.add_argument("--reference", action="store_true", help="the IR reference, docs/ops.md")
