@@ -51,6 +51,7 @@ class GraphFunction:
             k for k, o in enumerate(results)
             if o.var.dtype.is_differentiable and (needs is None or k in needs)
         ]  # fmt: skip
+        self.out_types = tuple(results[k].var.type for k in self.differentiable)
         self.reached = reverse.reached(self.trace, self.differentiable)
 
     # --- compiled forms ---
@@ -180,7 +181,7 @@ class GraphFunction:
                 results: list[Tensor]) -> None:  # fmt: skip
         """Gives the results of a call their history."""
         parts, _, backward = self.split(wanted)
-        node = CompiledFunctionBackward(self, parts, backward, inputs, wanted, saved, results)
+        node = CompiledFunctionBackward(self, parts, backward, inputs, wanted, saved)
         for number, position in enumerate(self.differentiable):
             tensor = results[position]
             tensor._node, tensor._nr, tensor._requires_grad = node, number, True
@@ -211,14 +212,13 @@ class CompiledFunctionBackward(Node):
         inputs: list[Tensor],
         wanted: tuple[int, ...],
         saved: list[Any],
-        results: list[Tensor],
     ):
         self.function, self.parts, self.backward = function, parts, backward
         self.wanted, self.saved = wanted, saved
         self.inputs: Any = inputs
         self.versions = [0 if t._storage is None else t._storage.version for t in inputs]
-        self.edges = tuple(history(inputs[k]) for k in wanted)
-        self.out_types = tuple(results[k].type_ for k in function.differentiable)
+        self.edges = tuple([history(inputs[k]) for k in wanted])
+        self.out_types = function.out_types
         self.sequence, self.place = next_sequence(), user_place()
         self.extra = None
 
