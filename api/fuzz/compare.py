@@ -17,7 +17,7 @@ EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "compl
 LARGEST = {"float16": 6e4}
 RUNS = 8
 # A route may differ by several times what was seen in a few runs, and by some roundings at least.
-SPREADS, ROUNDINGS = 8.0, 64.0
+SPREADS, ROUNDINGS = 5.0, 64.0
 SMALL_RESULT, SMALL_GRADIENT = 0.25, 4.0  # inside an op, too, values cancel; noise is not there
 
 
@@ -102,7 +102,7 @@ def measured(program: Program) -> tuple[list[dict[str, Bound]], bool]:
     wide = not program.keeps_dtypes
     exact = reference(program, survey, wide)
     fresh = frozenset(survey.targets - survey.shared)
-    noisy = [reference(program, Observer(2 * epsilon, seed, fresh), wide) for seed in range(RUNS)]
+    noisy = [reference(program, Observer(4 * epsilon, seed, fresh), wide) for seed in range(RUNS)]
     limit = min((LARGEST[d] for d in dtypes if d in LARGEST), default=1e37)
     bounds = []
     for call, outcome in enumerate(exact):
