@@ -19,7 +19,10 @@ from pathlib import Path
 
 import wengert as torch
 from wengert import nn
+from wengert.runtime import cache
 
+# Object code is remembered up to a limit; a low one is reached in the warm-up.
+cache.MEMORY_LIMIT = 1 << 20
 ALLOWED = 24 << 20  # bytes: allocators keep some of what they were given
 
 
