@@ -27,8 +27,8 @@ import threading
 from functools import cache
 from pathlib import Path
 
+from . import blas, jit
 from . import cache as object_cache
-from . import jit
 
 MAX_THREADS = 256
 # About 0.5 ms: longer than the gap between two kernels of a graph, shorter than anyone minds.
@@ -215,6 +215,7 @@ def set_num_threads(n: int) -> None:
         _chosen = min(n, MAX_THREADS)
         if _pool is not None:
             _pool.resize(_chosen - 1)
+    blas.set_num_threads(_chosen)
 
 
 def get_num_threads() -> int:

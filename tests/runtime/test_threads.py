@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from wengert.runtime import cache, threads
+from wengert.runtime import blas, cache, threads
 
 WORK = """
 declare void @wengert_parallel(ptr, ptr, i64)
@@ -381,3 +381,15 @@ def test_cgroup_share(tmp_path, files, share):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
     assert threads._cgroup_share(tmp_path) == share
+
+
+def test_the_blas_uses_as_many_threads_as_we_do():
+    if blas.get_num_threads() is None:
+        pytest.skip("NumPy's BLAS cannot be asked")
+    before = threads.get_num_threads()
+    try:
+        for count in (1, 2):
+            threads.set_num_threads(count)
+            assert blas.get_num_threads() == count
+    finally:
+        threads.set_num_threads(before)
