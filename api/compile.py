@@ -45,6 +45,7 @@ MAX_TRACES = 64  # of one kind of call
 MAX_SHOWN = 8  # traces taken at sizes of a symbolic one, in explain()
 MAX_KINDS = 128  # of calls: shapes, dtypes, values that specialise
 MAX_WARMUPS = 3
+MAX_PATHS, MAX_BRANCHES = 64, 64  # of one kind of call; branches of one path
 FAULT = "internal fault"
 
 
@@ -213,6 +214,7 @@ class CompiledFunction(Inspected):
         """Builds and compiles; an internal fault falls back to eager with one warning."""
         trace = None
         try:
+            self.limit_branches(key, recording)
             if not recording.finish():
                 graph = recording.recorder.builder.graph()
                 self.failure = Failure(recording.problems[0], graph)
@@ -227,6 +229,15 @@ class CompiledFunction(Inspected):
             self.failure = Failure(recording.problems[0], graph, trace, error.with_traceback(None))
             self.traces.pop(key, None)
             return False
+
+    def limit_branches(self, key: Any, recording: Recording) -> None:
+        """A tree of segments pays for a few branches; windows of the body serve any number."""
+        branches = recording.recorder.branches
+        paths = sum(len(trace.graphs) for trace in self.traces.get(key, ()))
+        if branches and (len(branches) > MAX_BRANCHES or paths >= MAX_PATHS):
+            recording.problems.append(
+                f"a loop or branches on values ({branches[-1].place}) went more than {MAX_PATHS} "
+                f"ways, or through {MAX_BRANCHES} branches in a call")  # fmt: skip
 
     def warn_of_fault(self, error: Exception) -> None:
         """One warning for a fault of the compiler itself, or the error where that is wanted."""

@@ -321,3 +321,20 @@ def test_history_hooks_and_double_backward_through_segments():
             results.append((x.grad.tolist(), seen))
         assert results[0][0] == pytest.approx(results[1][0], rel=1e-4)
         assert results[0][1] == pytest.approx(results[1][1], rel=1e-4)
+
+
+def test_long_loops_on_values_share_one_segment():
+    def grow(x, limit):
+        rounds = 0
+        while x.norm() < limit:
+            x = x * 1.01
+            rounds += 1
+        return x, rounds
+
+    compiled = torch.compile(grow)
+    for limit in (3.0, 5.0, 4.0, 6.0):
+        want, got = grow(torch.ones(4), limit), compiled(torch.ones(4), limit)
+        assert want[1] == got[1]
+        torch.testing.assert_close(got[0], want[0])
+    assert "[R120]" in compiled.explain()
+    assert len(compiled.body.windows) < 6
