@@ -154,14 +154,34 @@ def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def with_out(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
-            return plain(*args)
-        out = kwargs.pop("out", None)
-        for name in kwargs.keys() & synonyms.keys():
-            kwargs[synonyms[name]] = kwargs.pop(name)
-        if out is None:
-            return plain(*args, **kwargs)
-        assert write_out is not None
-        return write_out(plain, args, kwargs, out)
+        try:
+            if not kwargs:
+                return plain(*args)
+            out = kwargs.pop("out", None)
+            for name in kwargs.keys() & synonyms.keys():
+                kwargs[synonyms[name]] = kwargs.pop(name)
+            if out is None:
+                return plain(*args, **kwargs)
+            assert write_out is not None
+            return write_out(plain, args, kwargs, out)
+        except AttributeError as error:
+            wrong = _not_a_tensor(function, args, kwargs, error)
+            if wrong is None:
+                raise
+            raise wrong from None
 
     return with_out
+
+
+def _not_a_tensor(function: Any, args: Any, kwargs: Any, error: AttributeError) -> Any:
+    """torch's TypeError, where it was an argument that lacked what all Values have."""
+    if isinstance(error.obj, Value) or not hasattr(Value, error.name or ""):
+        return None
+    names = parameter_names(function) or ["input"]
+    given = [*((names[min(k, len(names) - 1)], v) for k, v in enumerate(args)), *kwargs.items()]
+    for position, (name, value) in enumerate(given, 1):
+        among = value if isinstance(value, list | tuple) else ()
+        if value is error.obj or any(item is error.obj for item in among):
+            return TypeError(f"{function.__name__}(): argument '{name}' (position {position}) must "
+                             f"be Tensor, not {type(error.obj).__name__}")  # fmt: skip
+    return None
