@@ -13,24 +13,32 @@ from .ir.types import DType, bfloat16, float16, float32
 from .tracer.tensor import Tensor
 
 # Ops that autocast computes in the lower precision.
-LOWER = {"mm", "bmm", "addmm", "baddbmm", "addbmm", "linear", "matmul", "convolution", "conv",
-         "conv_transpose", "scaled_dot_product_attention"}  # fmt: skip
+LOWER = {"mm", "bmm", "addmm", "baddbmm", "addbmm", "convolution", "conv_input",
+         "scaled_dot_product_attention"}  # fmt: skip
+# Losses that it computes in float32.
+HIGHER = {"nll_loss", "nll_loss2d", "mse_loss", "huber_loss", "smooth_l1_loss",
+          "binary_cross_entropy", "ctc_loss"}  # fmt: skip
 
 
 class _Casting:
     """An interpreter that casts the operands of products and hands on to the one below."""
+
+    casts = True
 
     def __init__(self, below: Any, dtype: DType):
         self.below, self.dtype = below, dtype
 
     def __call__(self, op: Any, inputs: Any, attrs: Any) -> Any:
         if op.name in LOWER:
-            inputs = tuple(self.cast(value) for value in inputs)
+            inputs = tuple(self.cast(value, (float32,), self.dtype) for value in inputs)
+        elif op.name in HIGHER:
+            inputs = tuple(self.cast(value, (bfloat16, float16), float32) for value in inputs)
         return self.below(op, inputs, attrs)
 
-    def cast(self, value: Any) -> Any:
-        if isinstance(value, Tensor) and value.dtype is float32:
-            return TABLE["cast"](value, dtype=self.dtype)
+    def cast(self, value: Any, kinds: tuple[DType, ...], wanted: DType) -> Any:
+        """`value` in the dtype `wanted`, where it is a tensor of one of `kinds`."""
+        if isinstance(value, Tensor) and value.dtype in kinds:
+            return TABLE["cast"](value, dtype=wanted)
         return value
 
     def __getattr__(self, name: str) -> Any:  # what a recording listens to

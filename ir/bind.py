@@ -93,3 +93,8 @@ def notify(event: str, *facts: Any) -> None:
         watcher = getattr(state.top, event, None)
         if watcher is not None:
             watcher(*facts)
+
+
+def casting() -> bool:
+    """Does the interpreter on top cast operands itself, so that their dtypes may differ?"""
+    return getattr(state.top, "casts", False)

@@ -298,7 +298,8 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     ndim = max(map(len, shapes), default=0)
     result = [1] * ndim
     for shape in shapes:
-        for axis, size in enumerate(shape, ndim - len(shape)):
+        for axis in range(ndim - 1, ndim - len(shape) - 1, -1):  # torch names the last that differs
+            size = shape[axis - ndim]
             if size != 1 and result[axis] != size:
                 if result[axis] != 1:
                     raise RuntimeError(

@@ -105,9 +105,7 @@ def __array_wrap__(
 
 def one_element(self: Tensor, what: str) -> Any:
     if self._array.size != 1:
-        raise RuntimeError(
-            f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
-        )
+        raise ValueError("only one element tensors can be converted to Python scalars")
     escape(self, what)
     return self._values_array().item()
 

@@ -54,7 +54,9 @@ def plain(data: Any) -> Any:
         return data
     if hasattr(data, "__index__"):
         return data.__index__()
-    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, str):
+    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(
+        data, str | dict
+    ):
         return [plain(data[k]) for k in range(len(data))]
     if isinstance(data, str):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")

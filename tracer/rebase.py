@@ -26,17 +26,20 @@ class Unwritable(RuntimeError):
     """A view has no functional form of a write."""
 
 
-def put(base: Any, chain: Any, patch: Any) -> Any:
-    """`base` with `patch` at the place `chain` looks at: the functional form of a write."""
+def put(base: Any, chain: Any, patch: Any, once: bool = False) -> Any:
+    """`base` with `patch` at the place `chain` looks at: the functional form of a write.
+
+    With `once` views that show elements several times are refused.
+    """
     if not chain:
         return patch
     (op, attrs, position), rest = chain[0], chain[1:]
     if rest:
         inner = op(base, **attrs)
-        patch = put(inner[position] if op.multi_view else inner, rest, patch)
+        patch = put(inner[position] if op.multi_view else inner, rest, patch, once)
     if op.multi_view:
         return op.put(base, patch, position=position, **attrs)
-    if op.put is None or math.prod(patch.shape) > math.prod(base.shape):
+    if op.put is None or (once and math.prod(patch.shape) > math.prod(base.shape)):
         raise Unwritable(f"{op.name}: writing through this view, which shows elements several "
                          "times, is not supported; clone() first")  # fmt: skip
     return op.put(base, patch, **attrs)

@@ -305,7 +305,7 @@ class Recorder(GradFields, PlainSizes):
         before = memory.var
         try:
             with interpreting(self.builder):
-                memory.var = put(Symbol(before), entry.chain, Symbol(value)).var
+                memory.var = put(Symbol(before), entry.chain, Symbol(value), once=True).var
         except Unwritable as error:
             return self.refuse(str(error))
         memory.writes += 1

@@ -163,7 +163,7 @@ class Assembly:
     def write(self, target: _Look, value: Var) -> None:
         memory = target.memory
         with interpreting(self.builder):
-            memory.var = put(Symbol(memory.var), target.chain, Symbol(value)).var
+            memory.var = put(Symbol(memory.var), target.chain, Symbol(value), once=True).var
         memory.writes += 1
 
     def finish(self, alive: tuple[bool, ...]) -> None:

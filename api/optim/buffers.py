@@ -23,8 +23,8 @@ class ArrayBuffer:
 
     __slots__ = ("array", "writes")
 
-    def __init__(self, array: np.ndarray):
-        self.array = array
+    def __init__(self, array: Any):
+        self.array = np.asarray(array)  # results of 0-d arrays are NumPy scalars
         self.writes = 0
 
     def value(self) -> Any:

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Scalar, define
-from ..types import TensorType, bool_, broadcast_shapes, check_number, result_type
+from ..types import (
+    FLOAT,
+    TensorType,
+    bool_,
+    broadcast_shapes,
+    c_word,
+    check_number,
+    result_type,
+    type_word,
+)
 from ..value import FUNCTIONS, Value, public
 from .choosing import choose
 from .kinds import operands, pointwise, refuse, refusing
@@ -134,6 +143,14 @@ def _invert(x: np.ndarray) -> Any:
 bitwise_not = pointwise("bitwise_not", "self -> result", numpy=_invert, samples=whole_numbers(1),
                         scalar=lambda s, x: s.bitwise_not(x))  # fmt: skip
 
+
+def invert(self: Any) -> Any:
+    """~self: bitwise not of whole numbers and bools."""
+    if self.dtype.category >= FLOAT:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type "
+                        "tensors")  # fmt: skip
+    return bitwise_not(self)
+
 # --- choosing ------------------------------------------------------------------------------------
 
 
@@ -179,7 +196,7 @@ def where_(condition: Any, input: Any = None, other: Any = None) -> Any:
         if condition.dtype.name != "uint8":
             raise RuntimeError(
                 f"where expected condition to be a boolean tensor, but got a tensor with dtype "
-                f"{condition.dtype.name}"
+                f"{type_word(condition.dtype)}"
             )
         condition = condition.to(bool_)
     if not isinstance(input, Value) and not isinstance(other, Value):
@@ -236,7 +253,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """masked_fill(input, mask, value): `value` where `mask` is true."""
     if mask.dtype is not bool_:
         raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
-                           f"{mask.dtype.name}")  # fmt: skip
+                           f"{c_word(mask.dtype)}")  # fmt: skip
     if isinstance(value, Value):
         if value.ndim:
             raise RuntimeError("masked_fill only supports a 0-dimensional value tensor, but got "

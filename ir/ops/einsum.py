@@ -130,12 +130,13 @@ def _output(words: list[list[str]], output: list[str] | None, dots: int) -> list
 
 def _check_sizes(terms: list[Term]) -> None:
     sizes: dict[Label, int] = {}
-    for term in terms:
+    for number, term in enumerate(terms):
         for label, size in zip(term.labels, term.value.shape):
             if sizes.setdefault(label, size) != size and 1 not in (size, sizes[label]):
-                shapes = " ".join(str(list(t.value.shape)) for t in terms)
-                raise RuntimeError("einsum(): operands do not broadcast with remapped shapes "
-                                   f"[original->remapped]: {shapes}")  # fmt: skip
+                raise RuntimeError(
+                    f"einsum(): subscript {label} has size {size} for operand {number} which does "
+                    f"not broadcast with previously seen size {sizes[label]}"
+                )
             sizes[label] = max(size, sizes[label])
 
 

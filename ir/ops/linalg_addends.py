@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bind import casting
 from ..op import Decompose, define
 from ..types import FLOAT, TensorType, result_type, type_word
 from ..value import public
@@ -118,7 +119,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 
 def check_addend(input: Any, product: Any) -> None:
-    if input.dtype is not product.dtype:
+    if input.dtype is not product.dtype and not casting():
         raise RuntimeError(f"Input dtypes must be the same, got: input {input.dtype.name}, batch1: "
                            f"{product.dtype.name}")  # fmt: skip
 

@@ -19,6 +19,9 @@ class LinAlgError(RuntimeError):
     """Raised when a matrix lacks a property that the function needs, e.g. when it is singular."""
 
 
+LinAlgError.__name__ = "_LinAlgError"  # as torch's shows itself
+
+
 def linalg(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Publishes a function in torch.linalg only."""
     return public(*names, spaces="linalg", method=False)

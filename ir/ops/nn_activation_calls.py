@@ -25,7 +25,7 @@ from .nn_activations import (
     softshrink_op,
     threshold_op,
 )
-from .nn_common import floats_only, maybe_inplace
+from .nn_common import check_value, floats_only, maybe_inplace
 
 
 def _twin(function: Any, spaces: str) -> Any:
@@ -43,6 +43,7 @@ def _twin(function: Any, spaces: str) -> Any:
 @public("relu", spaces="nn.functional", method=False)
 def relu(input: Any, inplace: bool = False) -> Any:
     """relu(input, inplace=False): max(0, x)."""
+    check_value("relu", input=input)
     return input.relu_() if inplace else input.relu()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bind import casting
 from ..op import Decompose, define
 from ..types import TensorType, bool_, c_word, float32, int64
 from ..value import public
@@ -114,7 +115,7 @@ attention = define(
 
 
 def _check(query: Any, key: Any, value: Any, attn_mask: Any) -> None:
-    if not (query.dtype is key.dtype and query.dtype is value.dtype):
+    if not (query.dtype is key.dtype and query.dtype is value.dtype) and not casting():
         raise RuntimeError("Expected query, key, and value to have the same dtype, but got "
                            f"query.dtype: {c_word(query.dtype)} key.dtype: "
                            f"{c_word(key.dtype)} and value.dtype: {c_word(value.dtype)} "

@@ -84,7 +84,7 @@ _OTHERS: dict[str, Any] = {
     "rtruediv": _forward(_reflected_division), "rdiv": _forward(_reflected_division),
     "div": _forward(arithmetic.div_op), "neg": lambda self: arithmetic.neg(self),
     "pos": lambda self: self.positive(), "abs": lambda self: rounding.abs_op(self),
-    "invert": lambda self: compare.bitwise_not(self),
+    "invert": compare.invert,
 }  # fmt: skip
 for _name, _function in _OTHERS.items():
     setattr(Value, f"__{_name}__", _named(_function, f"__{_name}__"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bind import casting
 from ..op import Decompose, Op, Template, define
 from ..types import TensorType, bool_, broadcast_shapes, c_word, type_word
 from ..value import public
@@ -17,7 +18,7 @@ from .views import transpose_op
 
 def same_dtype(a: TensorType, b: TensorType, kernel: str = "addmm_impl_cpu_") -> None:
     """Matrix products neither promote nor know bools."""
-    if a.dtype is not b.dtype:
+    if a.dtype is not b.dtype and not casting():
         first, second = c_word(a.dtype), c_word(b.dtype)
         raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
                            f"{first} != {second}")  # fmt: skip
@@ -71,8 +72,9 @@ mm_op: Op = define(
 
 
 def bmm_type(self: TensorType, mat2: TensorType) -> TensorType:
-    if self.ndim != 3 or mat2.ndim != 3:
-        raise RuntimeError(f"batch1 and batch2 must be 3D tensors, got {self} and {mat2}")
+    for word, batch in (("batch1", self), ("batch2", mat2)):
+        if batch.ndim != 3:
+            raise RuntimeError(f"{word} must be a 3D tensor, got {batch}")
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: "
@@ -304,7 +306,7 @@ def check_expands(addend: TensorType, shape: tuple[int, ...]) -> None:
 
 def _addmm_type(self: TensorType, mat1: TensorType, mat2: TensorType, **_: Any) -> TensorType:
     for word, addend in (("self", self), ("mat1", mat1)):
-        if addend.dtype is not mat2.dtype:
+        if addend.dtype is not mat2.dtype and not casting():
             words = type_word(addend.dtype), type_word(mat2.dtype)
             raise RuntimeError(f"{word} and mat2 must have the same dtype, but got {words[0]} and "
                                f"{words[1]}")  # fmt: skip

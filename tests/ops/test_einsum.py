@@ -64,7 +64,7 @@ def test_the_result_is_never_the_operand():
     ("ij,jk->ik", [(2, 3)], "fewer operands"),
     ("ij->ik", [(2, 3)], "does not appear in the equation"),
     ("ij->ii", [(2, 3)], "appears more than once"),
-    ("ij,jk", [(2, 3), (2, 3)], "do not broadcast"),
+    ("ij,jk", [(2, 3), (2, 3)], "does not broadcast"),
     ("ii", [(2, 3)], "sizes don't match"),
     ("ijk", [(2, 3)], "is more than the number of dimensions"),
     ("i", [(2, 3)], "no ellipsis was given"),

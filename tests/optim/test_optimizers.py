@@ -135,3 +135,28 @@ def test_half_and_complex_parameters_are_optimized():
         p.grad = torch.ones(2, dtype=dtype)
         optimizer.step()
         assert p.dtype is dtype and abs(p[0].item() - 0.5) < 0.01
+
+
+def three_steps(kind, shape):
+    """Where an optimizer takes a parameter of `shape` that starts at 3."""
+    x = torch.full(shape, 3.0, requires_grad=True)
+    more = {"momentum": 0.9} if kind in ("SGD", "RMSprop") else {}
+    optimizer = getattr(optim, kind)([x], lr=0.1, **more)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = ((x - 1) ** 2 + x.exp()).sum()
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        optimizer.step(closure)
+    return x
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adadelta",
+                                  "Adagrad", "RMSprop", "Rprop", "ASGD", "LBFGS"])  # fmt: skip
+def test_numbers_are_parameters_as_vectors_are(kind):
+    number, vector = three_steps(kind, ()), three_steps(kind, (1,))
+    assert number.shape == ()
+    assert number.item() == pytest.approx(vector.item(), rel=1e-6)
