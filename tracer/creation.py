@@ -302,8 +302,9 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
         requires_grad: bool = False, layout: Any = None, out: Any = None) -> Tensor:  # fmt: skip
     """eye(n, m=None): ones on the diagonal."""
     require_cpu(device)
-    if n < 0 or (m is not None and m < 0):
-        raise RuntimeError(f"n must be greater or equal to 0, got {min(n, m or 0)}")
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     wanted = as_dtype(dtype) or default_dtype()
     array = np.eye(n, m, dtype=wanted.compute)
     array = to_bfloat16(array) if wanted is bfloat16 else array.astype(wanted.storage, copy=False)

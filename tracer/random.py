@@ -225,7 +225,7 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
     """randperm(n, *, generator=None, out=None, dtype=torch.int64): 0..n-1 in random order."""
     require_cpu(device)
     if n < 0:
-        raise RuntimeError(f"n must be non-negative, got {n}")
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     wanted = as_dtype(dtype) or (int64 if out is None else out.dtype)
     result = draw_tensor("permutation", (n,), wanted, generator=generator)
     return deliver(result, requires_grad, out, "randperm")

@@ -174,7 +174,10 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
         raise RuntimeError("source tensor shape must match self tensor shape, excluding the "
                            f"specified dimension. Got self.shape = {list(input.shape)} "
                            f"source.shape = {list(source.shape)}")  # fmt: skip
-    check_range(index, dim, input.shape[dim] if input.ndim else 1)
+    if input.ndim > 1:
+        check_range(index, dim, input.shape[dim])
+    else:  # torch has a loop of its own for vectors, with another error
+        check_bounds(index, input.numel())
     return index_add_op(input, index, source, dim=dim, alpha=alpha)
 
 

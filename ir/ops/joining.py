@@ -73,9 +73,9 @@ def tensor_list(name: str, tensors: Any) -> list[Any]:
                         f"{type(tensors).__name__}")  # fmt: skip
     found = list(tensors)
     if not found:
-        raise (ValueError if name == "cat" else RuntimeError)(
-            f"{name}(): expected a non-empty list of Tensors"
-        )
+        if name == "cat":
+            raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
     for k, t in enumerate(found):
         if not isinstance(t, Value):
             raise TypeError(f"expected Tensor as element {k} in argument 0, but got "
@@ -198,6 +198,8 @@ repeat_op = define(
 @public("repeat", spaces="")
 def repeat(input: Any, *repeats: Any, **named: Any) -> Any:
     """repeat(*repeats): copies of the tensor along each dimension."""
+    if not repeats and "repeats" not in named:
+        raise TypeError('repeat() missing 1 required positional arguments: "repeats"')
     wanted = sizes((named["repeats"],) if "repeats" in named else repeats)
     if len(wanted) < input.ndim:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of "
