@@ -175,12 +175,12 @@ def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _not_a_tensor(function: Any, args: Any, kwargs: Any, error: AttributeError) -> Any:
     """torch's TypeError, where it was an argument that lacked what all Values have."""
-    if isinstance(error.obj, Value) or not hasattr(Value, error.name or ""):
+    if isinstance(error.obj, Value):
         return None
     names = parameter_names(function) or ["input"]
     given = [*((names[min(k, len(names) - 1)], v) for k, v in enumerate(args)), *kwargs.items()]
     for position, (name, value) in enumerate(given, 1):
-        among = value if isinstance(value, list | tuple) else ()
+        among = value if isinstance(value, list | tuple | str) else ()
         if value is error.obj or any(item is error.obj for item in among):
             return TypeError(f"{function.__name__}(): argument '{name}' (position {position}) must "
                              f"be Tensor, not {type(error.obj).__name__}")  # fmt: skip
