@@ -7,6 +7,7 @@ changes in them (`batch["loss"] = loss`) must reach the caller, and replay could
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -94,3 +95,28 @@ def fill(value: Any, made: Any) -> None:
 
 def plain(value: Any) -> Any:
     return value._array.item() if isinstance(value, RunTimeNumber) else value
+
+
+def leaf_names(function: Any, structure: Any, leaves: list[Any]) -> list[str]:
+    """Names of the arguments' leaves: the parameter's name, numbered within containers."""
+    args, kwargs = structure[1], structure[2]
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    names: list[str] = []
+    parts = [(parameters[k] if k < len(parameters) else f"arg{k}", part)
+             for k, part in enumerate(args[1:])]  # fmt: skip
+    parts += list(zip(kwargs[1], kwargs[2:]))
+    for name, part in parts:
+        count = leaf_count(part)
+        names += [name] if part is None else [f"{name}.{k}" for k in range(count)]
+    return names
+
+
+def leaf_count(structure: Any) -> int:
+    if structure is None:
+        return 1
+    parts = structure[1:] if structure[0] in (tuple, list) else (
+        structure[1:] if issubclass(structure[0], tuple) else structure[2:])  # fmt: skip
+    return sum(leaf_count(part) for part in parts)

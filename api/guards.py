@@ -14,8 +14,9 @@ import types
 from typing import Any
 
 from .ir.bind import epoch
-from .ir.dims import has_dims, plain_values
+from .ir.dims import plain_values
 from .places import Cell, Entry, Findings, Item
+from .settling import is_symbolic, settle, settle_cell
 
 PLAIN = (int, float, bool, str, type(None), bytes)
 MAX_OBJECTS = 5000
@@ -211,16 +212,15 @@ class Environment:
 
     def settle(self) -> None:
         """Plain numbers for symbolic sizes that the body left where others see them."""
-        held = [(owner.__dict__, owner.__dict__) for owner, _ in (*self.objects, *self.modules)]
-        held += [(c, c if isinstance(c, dict) else dict(enumerate(c))) for c, _ in self.containers]
-        held += [(space, {name: space.get(name)}) for space, name, _ in self.globals]
-        for place, items in held:
-            for name, value in list(items.items()):
-                if has_dims(value):
-                    place[name] = plain_values(value)
+        for owner, _ in (*self.objects, *self.modules):
+            settle(owner.__dict__)
+        for container, _ in self.containers:
+            settle(container)
+        for space, name, _ in self.globals:
+            if is_symbolic(space.get(name)):
+                space[name] = plain_values(space[name])
         for cell, _ in self.cells:
-            if has_dims(cell.cell_contents):
-                cell.cell_contents = plain_values(cell.cell_contents)
+            settle_cell(cell)
 
     def words(self) -> Any:
         """The words of memory behind all that `compare` looks at; raises Unwatchable."""

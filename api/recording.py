@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import inspect
 import operator
 from collections.abc import Sequence
 from typing import Any
 
-from .arguments import GivenArguments
+from .arguments import GivenArguments, leaf_names
 from .dynamic import Symbols
 from .effects import Effects
 from .guards import Environment
@@ -18,6 +17,7 @@ from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
 from .paths import path_of
 from .pytree import flatten, unflatten
 from .returns import Handed, places_returned, with_handed
+from .settling import settle_all
 from .sources import (
     Argument,
     Captured,
@@ -78,12 +78,17 @@ class Recording:
         recorder.hyper_branch = self.hyper_branch
         call = unflatten(structure, iter(leaves)) if call is None else call
         given = GivenArguments(call, self.with_numbers(leaves, specialised))
+        self.problems = self.run(function, given)
+
+    def run(self, function: Any, given: GivenArguments) -> list[str]:
+        """Calls the body; returns what stands against replaying it."""
+        recorder = self.recorder
         args, kwargs = given.call
         before = default_generator.get_state()
         effects = Effects(self.environment.functions())
         try:
             with interpreting(recorder), recorder.watching(), effects.watching():
-                for leaf in leaves:
+                for leaf in self.leaves:
                     if isinstance(leaf, Tensor):
                         recorder.var_of(leaf)
                 self.output = function(*args, **kwargs)
@@ -92,20 +97,22 @@ class Recording:
             raise
         self.recorded_output, self.output = self.output, without_numbers(self.output)
         drew = (before != default_generator.get_state()).any()
-        self.problems = [*recorder.problems, *effects.problems]
+        problems = [*recorder.problems, *effects.problems]
         if given.were_changed():
-            self.problems.append("the body changes a container it was given; return a new one")
+            problems.append("the body changes a container it was given; return a new one")
         if recorder.used_numbers:
-            self.problems.append("a number argument's value is used by Python; later calls "
-                                 "specialise on it")  # fmt: skip
+            problems.append("a number argument's value is used by Python; later calls specialise "
+                            "on it")  # fmt: skip
         if drew and not any(n.op.random for n in recorder.builder.nodes):
-            self.problems.append("random numbers were drawn outside the recorded ops")
-        if axes:
+            problems.append("random numbers were drawn outside the recorded ops")
+        if self.symbols.values:
+            settle_all(given.given)
             self.environment.settle()
         changed = self.environment.failure()
         if changed is not None:
-            self.problems.append(f"the body changes Python state while it runs: {changed}; keep it "
-                                 "in a tensor")  # fmt: skip
+            problems.append(f"the body changes Python state while it runs: {changed}; keep it in a "
+                            "tensor")  # fmt: skip
+        return problems
 
     def naming(self, tensor: Tensor) -> tuple[str, str]:
         """What a tensor from outside is called in the graph."""
@@ -235,8 +242,8 @@ class Recording:
         self.structure = flatten(with_handed(self.recorded_output, self.handed), out_leaves)
         self.results: list[Tensor] = []
         # What has history comes first: results on one memory share that of the first of them.
-        order = sorted(range(len(out_leaves)),
-                       key=lambda k: not getattr(out_leaves[k], "_requires_grad", False))  # fmt: skip
+        history = [getattr(leaf, "_requires_grad", False) for leaf in out_leaves]
+        order = sorted(range(len(out_leaves)), key=lambda k: not history[k])
         made = {k: self.maker(out_leaves[k]) for k in order}
         self.makers = [made[k] for k in range(len(out_leaves))]
         out_leaves = [x.tensor if isinstance(x, Handed) else x for x in out_leaves]
@@ -339,31 +346,6 @@ class Recording:
             gc.collect()
         kept = alive()
         return f"a {kept[0]} tensor it computed" if kept else ""
-
-
-def leaf_names(function: Any, structure: Any, leaves: list[Any]) -> list[str]:
-    """Names of the arguments' leaves: the parameter's name, numbered within containers."""
-    args, kwargs = structure[1], structure[2]
-    try:
-        parameters = list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        parameters = []
-    names: list[str] = []
-    parts = [(parameters[k] if k < len(parameters) else f"arg{k}", part)
-             for k, part in enumerate(args[1:])]  # fmt: skip
-    parts += list(zip(kwargs[1], kwargs[2:]))
-    for name, part in parts:
-        count = leaf_count(part)
-        names += [name] if part is None else [f"{name}.{k}" for k in range(count)]
-    return names
-
-
-def leaf_count(structure: Any) -> int:
-    if structure is None:
-        return 1
-    parts = structure[1:] if structure[0] in (tuple, list) else (
-        structure[1:] if issubclass(structure[0], tuple) else structure[2:])  # fmt: skip
-    return sum(leaf_count(part) for part in parts)
 
 
 def without_numbers(output: Any) -> Any:

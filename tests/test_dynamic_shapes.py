@@ -363,6 +363,22 @@ def test_sizes_kept_on_objects():
         assert type(model.rows) is int and model.rows == n
 
 
+def test_sizes_kept_in_containers():
+    seen = {}
+
+    def f(batch):
+        batch["rows"] = batch["x"].shape[0]
+        seen["shape"] = batch["x"].shape
+        return batch["x"] * 2
+
+    compiled = torch.compile(f)
+    for n in (4, 5, 6, 7):
+        batch = {"x": torch.ones(n, 2), "rows": 0}
+        same(compiled(batch), torch.full((n, 2), 2.0))
+        assert type(batch["rows"]) is type(seen["shape"][0]) is int
+        assert (batch["rows"], 2) == seen["shape"] == (n, 2)
+
+
 def test_custom_functions():
     class Double(torch.autograd.Function):
         @staticmethod
