@@ -23,6 +23,7 @@ NAMES = {
     "save": "serialization",
     "typename": "nn.modules._names",
     **dict.fromkeys(("autocast", "is_autocast_enabled"), "amp"),
+    **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "lowrank"),
     **dict.fromkeys(
         ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
          "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"), "legacy"),
