@@ -151,6 +151,7 @@ def invert(self: Any) -> Any:
                         "tensors")  # fmt: skip
     return bitwise_not(self)
 
+
 # --- choosing ------------------------------------------------------------------------------------
 
 
