@@ -447,3 +447,14 @@ def test_what_is_known_of_dropped_kinds_is_dropped(monkeypatch):
             same(compiled(torch.ones(n), k), torch.ones(n) * k)
     dynamic = compiled.dynamic
     assert max(map(len, (dynamic.seen, dynamic.paths, dynamic.fixed, dynamic.placed))) <= 2
+
+
+def test_an_index_that_is_too_large_at_a_new_size():
+    watched = Watched(lambda x, i: x.scatter(0, i, 1.0), dynamic=True)
+    for columns in (5, 4, 3):
+        x, index = torch.randn(6, columns), torch.zeros(2, 4, dtype=torch.int64)
+        if columns < 4:
+            with pytest.raises(RuntimeError, match="to be no larger than self"):
+                watched.compiled(x, index)
+        else:
+            watched.check(x, index)

@@ -293,6 +293,11 @@ def scatter(
         raise RuntimeError("reduce argument must be either add or multiply.")
     if isinstance(src, Value):
         src = scatter_source("scatter", input, dim, index, src)
+    elif index.numel() and any(
+        d != dim and a > b for d, (a, b) in enumerate(zip(index.shape, input.shape))
+    ):
+        raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self "
+                           f"{list(input.shape)} apart from dimension {dim}")  # fmt: skip
     if not index.numel() and index.ndim != input.ndim:
         return input.clone()
     if reduce is not None:
