@@ -123,7 +123,8 @@ class CompiledFunction(Inspected):
                     return self.run_eagerly(*call)  # see Note [Errors in native code]
                 if result is not MISS:
                     trace.used = self.next_use()
-                    hot = shortcut(trace, structure, leaves)
+                    # a shortcut takes floats for data; here some are part of the key
+                    hot = None if self.specialised else shortcut(trace, structure, leaves)
                     self.hot = None if hot is None else trace.rewinding(hot)
                     return result
         return MISS

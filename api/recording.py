@@ -182,7 +182,7 @@ class Recording:
 
     def on_handed(self, tensor: Tensor, how: str, value: Any, problem: str) -> bool:
         """Does a value that Python got go straight into what the body returns?"""
-        places = places_returned(how, value, Recording.__init__.__code__)
+        places = places_returned(how, value, Recording.run.__code__)
         if not places:
             return False
         if how != "numpy":  # which shares memory: the array shows what is written later

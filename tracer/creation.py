@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.bind import notify
+from ..ir.bind import notify, state
 from ..ir.op import TABLE
 from ..ir.ops.creation import arange_values, shape_of
 from ..ir.types import (
@@ -20,6 +20,7 @@ from ..ir.types import (
     to_bfloat16,
 )
 from .data import from_data, infer_dtype, plain
+from .scalars import plain_number
 from .tensor import Tensor, require_cpu
 
 
@@ -52,6 +53,8 @@ def tensor(
 ) -> Tensor:
     """A new tensor with a copy of `data`."""
     require_cpu(device)
+    if state.top is not state.bottom:
+        data = plain_number(data)  # a run-time number is no tensor for the user
     if isinstance(data, Tensor):
         import warnings
 
@@ -160,7 +163,8 @@ def full(
     require_cpu(device)
     shape = shape_of((size,))
     if isinstance(fill_value, Tensor):
-        result = fill_value.to(as_dtype(dtype) or fill_value.dtype).expand(shape).clone()
+        own = default_dtype() if getattr(fill_value, "wrapped", False) else fill_value.dtype
+        result = fill_value.to(as_dtype(dtype) or own).expand(shape).clone()
         return finish(result.detach(), requires_grad)
     inferred = as_dtype(dtype) or infer_dtype(plain(fill_value))
     return finish(TABLE["full"](size=shape, fill_value=fill_value, dtype=inferred), requires_grad)

@@ -177,7 +177,7 @@ def quick(op: Op, inputs: tuple[Any, ...]) -> Tensor | None:
     if (dtype is not float32 and dtype is not float64) or first._view or first._mark:
         return None
     second = inputs[-1]
-    kind = second.__class__
+    kind = type(second)  # a run-time number says that it is a float
     if kind in PLAIN_CLASSES:
         if second.dtype is not dtype or second._view or second._mark:
             return None

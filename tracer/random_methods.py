@@ -12,6 +12,7 @@ from ..ir.types import broadcast_shapes, default_dtype, int64, type_word
 from ..ir.value import public
 from .creation import as_dtype
 from .random import deliver, draw_tensor, memory_order
+from .scalars import plain_number
 from .tensor import Tensor, require_cpu
 
 # --- in place ------------------------------------------------------------------------------------
@@ -144,6 +145,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
            requires_grad: bool = False, out: Any = None) -> Tensor:  # fmt: skip
     """normal(mean, std), tensors or numbers; with numbers for both, normal(mean, std, size)."""
     require_cpu(device)
+    mean, std = plain_number(mean), plain_number(std)
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
     if size is not None and not tensors:
         wanted = as_dtype(dtype) or (default_dtype() if out is None else out.dtype)

@@ -41,7 +41,7 @@ from .recorded import (
 from .recorded_functions import record_function
 from .recorded_grads import GradFields
 from .recorded_sizes import PlainSizes
-from .scalars import RunTimeNumber
+from .scalars import RunTimeNumber, with_plain_numbers
 from .tensor import Tensor
 
 
@@ -72,6 +72,7 @@ class Recorder(GradFields, PlainSizes):
 
     def __call__(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         self.builder.place = current_place()
+        attrs = with_plain_numbers(attrs)
         operands = [self.operand(op, value, inputs) for value in inputs]
         result = self.run(op, inputs, attrs)
         outputs = result if isinstance(result, tuple) else (result,)

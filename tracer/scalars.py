@@ -8,6 +8,7 @@ value (`float()`, `math.sqrt`) makes the trace depend on that value.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -22,6 +23,11 @@ class RunTimeNumber(Tensor):
     """A number known only at run time; see the module's text."""
 
     wrapped = True
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        """isinstance(lr, float) is as true while recording as it ever is."""
+        return float
 
     def __hash__(self) -> int:
         return id(self)
@@ -53,8 +59,36 @@ class RunTimeNumber(Tensor):
     def __ge__(self, other: Any) -> Any:
         return self._compare(other, operator.ge)
 
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return repr(float(self))
+
+    __str__ = __repr__
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(float(self), digits)
+
+    def __trunc__(self) -> int:
+        return int(float(self))
+
+    def __floor__(self) -> int:
+        return math.floor(float(self))
+
+    def __ceil__(self) -> int:
+        return math.ceil(float(self))
+
     def __bool__(self) -> bool:
         return bool(self._compare(0.0, operator.ne))
+
+
+def with_plain_numbers(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Attributes without run-time numbers: those are asked for their value."""
+    return {name: plain_number(value) for name, value in attrs.items()}
+
+
+def plain_number(value: Any) -> Any:
+    if isinstance(value, RunTimeNumber):
+        return float(value)
+    return type(value)(map(plain_number, value)) if type(value) in (tuple, list) else value
 
 
 def run_time_number(value: float) -> RunTimeNumber:

@@ -1,0 +1,58 @@
+"""Python floats as arguments of compiled functions: data where they can be, never frozen."""
+
+import math
+
+import pytest
+import wengert as torch
+import wengert.nn.functional as F
+
+USES = {
+    "operands": lambda x, s: x * s + s * 2 + (s - 1) * x + 3 / s - s,
+    "powers": lambda x, s: x.abs() ** s + s**x,
+    "results": lambda x, s: (s, s + 1, -s, [s * 2], {"s": s}),
+    "classes": lambda x, s: (isinstance(s, float), isinstance(s, int | float), x * s),
+    "comparisons": lambda x, s: x if s < 2 else x * 2,
+    "minimum": lambda x, s: max(s, 1.5) * x,
+    "rounding": lambda x, s: (round(s, 1) + x, int(s), math.floor(s), math.ceil(s), math.sqrt(s)),
+    "text": lambda x, s: (x * s, f"{s:.2f}", str(s)),
+    "attributes": lambda x, s: (F.leaky_relu(-x, s), F.softplus(x, beta=s)),
+    "losses": lambda x, s: F.huber_loss(x, -x, delta=s),
+    "alpha": lambda x, s: torch.add(x, x, alpha=s),
+    "filling": lambda x, s: (torch.full((2,), s), torch.full_like(x, s), x.clone().fill_(s)),
+    "tensors": lambda x, s: x * torch.tensor(s) + torch.tensor([s, 1.0]),
+    "bounds": lambda x, s: (x.clamp(-s, s), x.masked_fill(x > 0, s), torch.where(x > 0, s, x)),
+    "padding": lambda x, s: F.pad(x, (1, 1), value=s),
+    "draws": lambda x, s: (F.dropout(x, s / 10), torch.normal(0.0, s, (2,)), x.normal_(0, s)),
+    "ranges": lambda x, s: (torch.arange(0, s, 1.0), torch.linspace(0, s, 3)),
+    "lerp": lambda x, s: torch.lerp(x, x * 2, s) + x // s,
+}  # fmt: skip
+
+
+def plain(value):
+    if isinstance(value, torch.Tensor):
+        return [str(value.dtype), value.tolist()]
+    if isinstance(value, tuple | list):
+        return [plain(v) for v in value]
+    return {k: plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def close(a, b):
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(close, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(close(a[k], b[k]) for k in a)
+    if isinstance(a, str):
+        return a == b
+    return type(a) is type(b) and (a == b or a == pytest.approx(b, rel=1e-5))
+
+
+@pytest.mark.parametrize("use", USES)
+def test_numbers_are_read_at_every_call(use):
+    function = USES[use]
+    compiled = torch.compile(function)
+    for value in (0.5, 1.0, 2.5, 0.5, 1.0, 2.5, 4.0, 0.5):
+        results = []
+        for f in (function, compiled):
+            torch.manual_seed(0)
+            results.append(plain(f(torch.tensor([1.0, -2.0]), value)))
+        assert close(*results), (value, results)
