@@ -1,8 +1,8 @@
 """Convolutions and pools, said in windows, products and reductions.
 
 A window view has the window's positions as dimensions of their own, so a pool is a reduction over
-them, and a convolution is a matrix product with them as rows. Where a window view is not a plain
-matrix the scheduler stores it, which is im2col; for 1x1 kernels it is one and nothing is copied.
+them, and a convolution is a contraction over them: a product that reads the windows where they
+are. Only a border is stored, where there is padding.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from ..ir.op import TABLE
 from .affine import strides_of
 from .expand import filled, padded, rule, update
-from .private import COORDINATE, PRODUCT, WINDOW, Ints, numel
+from .private import CONTRACTION, COORDINATE, PRODUCT, WINDOW, Ints, numel
 
 FLOATS = ("float32", "float64")
 
@@ -50,11 +50,12 @@ def convolution(x: Any, weight: Any, bias: Any, *, stride: Ints, padding: Ints, 
     if groups > 1 and channels == groups == outputs:
         result = depthwise(seen, weight, kernel, out)
     else:
-        rows = channels // groups * numel(kernel)
-        columns = seen.view((batch, groups, rows, numel(out)))
-        matrix = weight.view((1, groups, outputs // groups, rows)).expand(
-            (batch, groups, outputs // groups, rows))  # fmt: skip
-        result = PRODUCT(matrix, columns).view((batch, outputs, *out))
+        sums = (channels // groups, *kernel)
+        columns = seen.view((batch, groups, *sums, *out))
+        matrix = weight.view((1, groups, outputs // groups, *sums)).expand(
+            (batch, groups, outputs // groups, *sums))  # fmt: skip
+        product = CONTRACTION(matrix, columns, batch=2, inner=len(sums))
+        result = product.view((batch, outputs, *out))
     if bias is not None:
         result = result + bias.view((1, outputs, *(1,) * len(out)))
     return result
@@ -76,19 +77,78 @@ def conv_input(grad: Any, weight: Any, bias: Any, *, size: Ints, stride: Ints, p
     batch, outputs, channels = grad.shape[0], grad.shape[1], weight.shape[1] * groups
     if dtype.name not in FLOATS or not numel((batch, channels, outputs, *out, *kernel, *size)):
         return None
-    rows = channels // groups * numel(kernel)
-    if groups > 1 and channels == groups == outputs:
-        scale = weight.view((1, channels, *kernel, *(1,) * len(out)))
-        columns = grad.view((batch, channels, *(1,) * len(kernel), *out)) * scale
-    else:
-        matrix = weight.view((1, groups, outputs // groups, rows)).permute((0, 1, 3, 2)).expand(
-            (batch, groups, rows, outputs // groups))  # fmt: skip
-        flat = grad.view((batch, groups, outputs // groups, numel(out)))
-        columns = PRODUCT(matrix, flat).view((batch, channels, *kernel, *out))
-    result = add_windows(columns, size, kernel, stride, padding, dilation, out)
+    single, result = groups > 1 and channels == groups == outputs, None
+    if not single and set(stride) == {1} and turning_pays(
+            channels // groups, outputs // groups, numel(size), numel(out)):  # fmt: skip
+        result = correlated(grad, weight, size, padding, dilation, groups)
+    if result is None:
+        columns = spread_single(grad, weight) if single else spread(grad, weight, groups)
+        result = add_windows(columns, size, kernel, stride, padding, dilation, out)
     if bias is not None:
         result = result + bias.view((1, channels, *(1,) * len(size)))
     return result
+
+
+def spread_single(grad: Any, weight: Any) -> Any:
+    """What each position of each window adds to the input, one channel per group."""
+    kernel, out = tuple(weight.shape[2:]), tuple(grad.shape[2:])
+    scale = weight.view((1, grad.shape[1], *kernel, *(1,) * len(out)))
+    return grad.view((*grad.shape[:2], *(1,) * len(kernel), *out)) * scale
+
+
+def spread(grad: Any, weight: Any, groups: int) -> Any:
+    """What each position of each window adds to the input."""
+    kernel, out = tuple(weight.shape[2:]), tuple(grad.shape[2:])
+    batch, outputs, channels = grad.shape[0], grad.shape[1] // groups, weight.shape[1]
+    rows = channels * numel(kernel)
+    matrix = weight.view((1, groups, outputs, rows)).permute((0, 1, 3, 2)).expand(
+        (batch, groups, rows, outputs))  # fmt: skip
+    product = PRODUCT(matrix, grad.view((batch, groups, outputs, numel(out))))
+    return product.view((batch, groups * channels, *kernel, *out))
+
+
+# Note [The input's gradient]
+# With strides of 1 it is a convolution of the bordered gradient with the kernel turned round, or a
+# product of which each row is added to its place. One thread, float32, batch 8, GF/s:
+#   channels, size, kernel     turned   added
+#   64x56x56, 64, 3x3            77       61
+#   128x28x28, 128, 3x3          75       66
+#   256x14x14, 256, 3x3          77       65
+#   512x7x7, 512, 3x3            63       45
+#   128x28x28 in 4 groups, 3x3   59       41
+#   6x14x14, 16, 5x5             21       50
+#   1x28x28, 6, 5x5               9       37
+# Turned, the sums run over the border too, rows fill tiles of 6 and windows are packed, at the
+# price of 4 rows; adding costs as much as 16 sums.
+
+
+def turning_pays(channels: int, outputs: int, size: int, out: int) -> bool:
+    """See Note [The input's gradient]."""
+    turned = outputs * size * (-(-channels // 6) * 6 + 4)
+    return turned < channels * out * (outputs + 16)
+
+
+def correlated(grad: Any, weight: Any, size: Ints, padding: Ints, dilation: Ints,
+               groups: int) -> Any:  # fmt: skip
+    """The input's gradient with strides of 1: a convolution with the kernel turned round."""
+    kernel, out = tuple(weight.shape[2:]), tuple(grad.shape[2:])
+    batch, outputs, channels = grad.shape[0], grad.shape[1] // groups, weight.shape[1]
+    low = [d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)]
+    need = [n + d * (k - 1) for n, d, k in zip(size, dilation, kernel)]
+    grad = bordered(grad, [(a, n - a - o) for a, n, o in zip(low, need, out)], 0)
+    if grad is None:
+        return None
+    steps = strides_of(tuple(weight.shape))
+    inner = steps[2:]
+    matrix = WINDOW(weight, size=(groups, channels, outputs, *kernel),
+                    strides=(outputs * steps[0], steps[1], steps[0], *(-s for s in inner)),
+                    offset=sum(s * (k - 1) for s, k in zip(inner, kernel)))  # fmt: skip
+    shape = (groups, channels, outputs, *kernel)
+    matrix = matrix.view((1, *shape)).expand((batch, *shape))
+    seen = windows(grad, kernel, (1,) * len(kernel), dilation, size)
+    columns = seen.view((batch, groups, outputs, *kernel, *size))
+    product = CONTRACTION(matrix, columns, batch=2, inner=1 + len(kernel))
+    return product.view((batch, groups * channels, *size))
 
 
 def add_windows(columns: Any, size: Ints, kernel: Ints, stride: Ints, padding: Ints,
@@ -125,13 +185,12 @@ def conv_weight(x: Any, grad: Any, *, kernel: Ints, stride: Ints, padding: Ints,
         axes = (0, *range(2 + dims, 2 + 2 * dims))
         total = TABLE["sum"](seen * spread, dim=axes, keepdim=True)
         return total.view((channels, 1, *kernel))
-    rows, positions = channels // groups * numel(kernel), numel(out)
-    # stored as (rows, images, positions): runs as long as the rows of an image are copied whole
-    columns = seen.view((batch, groups, rows, positions)).permute((1, 2, 0, 3))
-    left = grad.view((batch, groups, outputs // groups, positions)).permute((1, 2, 0, 3))
-    count = batch * positions
-    stored = TABLE["clone"](columns.view((groups, rows, count)))
-    product = PRODUCT(left.view((groups, outputs // groups, count)), stored.permute((0, 2, 1)))
+    inside = tuple(range(3 + dims, 3 + 2 * dims))
+    columns = seen.view((batch, groups, channels // groups, *kernel, *out)).permute(
+        (1, 0, *inside, *range(2, 3 + dims)))  # fmt: skip
+    left = grad.view((batch, groups, outputs // groups, *out)).permute(
+        (1, 2, 0, *range(3, 3 + dims)))  # fmt: skip
+    product = CONTRACTION(left, columns, batch=1, inner=1 + dims)
     return product.view((outputs, channels // groups, *kernel))
 
 

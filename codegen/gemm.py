@@ -27,13 +27,17 @@ __all__ = [
 
 
 def orientations(p: Matmul) -> list[Matmul]:
-    """The product and its transpose, a C with contiguous columns first."""
+    """The product and its transpose, a C with contiguous columns first; a folded one as it is."""
+    if p.fold is not None:
+        return [p]
     both = [p, p.transposed()]
     return both if p.c[1] == 1 else both[::-1]
 
 
 def possible(p: Matmul) -> list[type[Kernel]]:
     """The kinds of kernel that can compute a product, one way round or the other."""
+    if p.fold is not None:
+        return [Packed]
     return [kind for kind in (Row, Dot, Direct, Packed) if any(map(kind.can, orientations(p)))]
 
 

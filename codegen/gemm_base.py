@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .epilogue import Epilogue, Site
+from .gemm_fold import Fold
 from .render import render
 from .scalar import LLVMReader, Scalar
 from .target import Target
@@ -28,6 +29,8 @@ class Matmul:
     """C[m, n] = A[m, k] B[k, n] (+ C), strides in elements as (row, column).
 
     `batch` has one (count, stride of a, of b, of c) per batch dimension; a stride 0 broadcasts.
+    `fold` says where k and the columns are if they are several dimensions each, in place of the
+    strides a[1] and b.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Matmul:
     accumulate: bool = False
     epilogue: Epilogue | None = None
     swapped: bool = False
+    fold: Fold | None = None
 
     def transposed(self) -> Matmul:
         """The same product as C^T = B^T A^T."""

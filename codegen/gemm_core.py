@@ -7,7 +7,14 @@ It exports `void wengert_gemm_f32(ptr args, i64 0)`, which can be launched as it
 
 Blocks: `block_k` rows of B by `block_columns` are packed (L3), `block_rows` of A by `block_k` per
 chunk (L2), tiles in registers. Measured flat around these (FMA peak 100 GF/s, 1024^3):
-block_k 192 to 384 and block_rows 72 to 240 are within 2%.
+block_k 192 to 384 and block_rows 72 to 240 are within 2%. Blocks are about equal: a last one of
+few rows would be all overhead.
+
+Where C has many columns, all of A is packed first; then each chunk packs `pack_columns` of B on
+its stack (L2) for itself and goes through all of k, so that its part of C stays in cache and no
+thread waits for another (m=64, n=25088, k=576 as a 3x3 convolution: 29 -> 26 ms).
+
+B may be read through tables of offsets: see gemm_fold.py.
 
 Invariant: an element of C sums its products in the order of k, block by block, whatever the
 chunks and threads; so its bits depend on shapes alone.
@@ -16,9 +23,10 @@ chunks and threads; so its bits depend on shapes alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
-from .gemm_tile import Tile, packed_tile, phis, step, transpose
+from .gemm_fold import ALONG_K, DIGITS, load_lines, mask_lines, row_lines
+from .gemm_tile import Tile, packed_tile, phis, step, strided_row, transpose
 from .llvm import SHORT
 from .render import render
 from .target import DEFAULT, Target
@@ -35,9 +43,11 @@ class Field:
 
 
 # What the caller fills in, then what the product keeps for its chunks.
-CALLER = ("m", "n", "k", "*a", "rsa", "csa", "*b", "rsb", "csb", "*c", "ldc", "add", "*work",
-          "*finish", "*extra", "mchunk", "nchunk", "parallel")  # fmt: skip
-INTERNAL = ("jc", "nc", "pc", "kc", "addnow", "last", "across")
+CALLER = ("m", "n", "k", "*a", "rsa", "*b", "rsb", "csb", "*c", "ldc", "add", "*work",
+          "*finish", "*extra", "mchunk", "nchunk", "parallel", "wide", "per", "citem", "step",
+          "along", *(f"{side}{d}" for side in ("an", "as", "kn", "ks", "cn", "cs")
+                     for d in range(DIGITS)))  # fmt: skip
+INTERNAL = ("jc", "nc", "pc", "kc", "full", "addnow", "last", "across", "*panels")
 FIELDS = tuple(Field(n.lstrip("*"), "ptr" if n.startswith("*") else "i64")
                for n in CALLER + INTERNAL)  # fmt: skip
 ARGS_TYPE = "{ " + ", ".join(f.kind for f in FIELDS) + " }"
@@ -96,7 +106,9 @@ class Core:
         self.block_rows = max(1, 147456 // (256 * self.size) // t.rows) * t.rows
         self.block_columns = 3072 // t.columns * t.columns
         self.pack_columns = 8 * t.columns
+        self.block_elements = self.block_rows * self.block_k + 64
         self.half_rows = t.rows // 2
+        self.digits, self.along_k = DIGITS, ALONG_K
 
     @cached_property
     def whole(self) -> Unrolled:
@@ -107,13 +119,37 @@ class Core:
         """The last few rows, which would waste most of a whole tile."""
         return Unrolled(replace(self.tile, rows=self.half_rows), self.tile.rows, self.unroll)
 
+    def _strided(self, width: int) -> str:
+        return transpose(self.tile, width, partial(strided_row, self.tile), "")
+
     @property
     def transpose_a(self) -> str:
-        return transpose(self.tile, self.tile.rows)
+        return self._strided(self.tile.rows)
 
     @property
     def transpose_b(self) -> str:
-        return transpose(self.tile, self.tile.columns)
+        return self._strided(self.tile.columns)
+
+    # of a B that is read through tables
+
+    def run_masks(self, suffix: str) -> str:
+        return mask_lines(self.tile, suffix)
+
+    def run_load(self, *names: str) -> str:
+        return "".join(f"  {line}\n" for line in load_lines(self.tile, *names))
+
+    def _turn(self, mixed: bool) -> str:
+        t = self.tile
+        row = partial(row_lines, t, mixed=mixed)
+        return transpose(t, t.columns, row, "x" if mixed else "w")
+
+    @property
+    def turn_whole(self) -> str:
+        return self._turn(False)
+
+    @property
+    def turn_mixed(self) -> str:
+        return self._turn(True)
 
     def index(self, name: str) -> int:
         return field_index(name)
@@ -121,8 +157,22 @@ class Core:
     def kind(self, name: str) -> str:
         return FIELDS[field_index(name)].kind
 
-    def work_elements(self, n: int, k: int) -> int:
-        """Elements of the workspace for the packed block of B."""
+    @staticmethod
+    def even(size: int, limit: int, step: int) -> int:
+        """The size of parts, a multiple of a step: as few as the limit allows, nearly equal."""
+        steps = max(1, -(-size // limit)) * step
+        return max(1, -(-size // steps)) * step
+
+    def wide(self, m: int, n: int, k: int) -> bool:
+        """Is it done by slices of columns?"""
+        return n >= 8 * self.pack_columns and m * k <= 2**22
+
+    def work_elements(self, m: int, n: int, k: int) -> int:
+        """Elements of the workspace: all of A, if C is done by slices, else a block of B."""
+        if self.wide(m, n, k):
+            rows = self.even(m, self.block_rows, self.tile.rows)
+            depth = self.even(k, self.block_k, self.tile.lanes)
+            return -(-m // rows) * -(-k // depth) * self.block_elements
         columns = -(-min(n, self.block_columns) // self.tile.columns) * self.tile.columns
         return columns * min(k, self.block_k) + 64
 

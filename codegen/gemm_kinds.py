@@ -6,10 +6,11 @@ from functools import cached_property
 
 from .epilogue import Site
 from .gemm_base import CHUNK_FLOPS, DTYPE, ELEMENT, SIZE, Kernel, Matmul, checked
-from .gemm_core import ARGS_TYPE, CALLER, FIELDS, core, field_index
+from .gemm_core import ARGS_TYPE, CALLER, FIELDS, Core, core, field_index
 from .gemm_direct import Cut, DirectTile, best_tile, tile_name
 from .gemm_dot import DotTile
 from .gemm_dot import best_tile as best_dot_tile
+from .gemm_fold import fields, gathered
 from .gemm_tile import Tile
 from .llvm import SHORT
 from .render import render
@@ -157,7 +158,7 @@ class Packed(Kernel):
     def __init__(self, p: Matmul, target: Target):
         self.core = core(ELEMENT[p.dtype], target)
         self.tile, self.symbol = self.core.tile, self.core.name
-        super().__init__(p, target)
+        super().__init__(gathered(p), target)
 
     @property
     def masks(self) -> str:
@@ -185,7 +186,7 @@ class Packed(Kernel):
 
     @property
     def slot_bytes(self) -> int:
-        return -(-self.core.work_elements(self.n, self.k) * SIZE[self.element] // 64) * 64
+        return -(-self.core.work_elements(self.m, self.n, self.k) * SIZE[self.element] // 64) * 64
 
     def imports(self) -> tuple[str, ...]:
         return (*super().imports(), self.symbol)
@@ -197,15 +198,26 @@ class Packed(Kernel):
     def arguments(self) -> list[tuple[str, str, str]]:
         """(field, type, value) of what the caller of the core fills in."""
         p, shared = self.product, not self.parallel and self.product.flops >= 2 * CHUNK_FLOPS
-        rows, columns = chunk_shape(p.m, p.n, p.k, self.tile, self.core.block_rows)
+        rows, columns = chunk_shape(p.m, p.n, p.k, self.core)
         values = {
-            "m": p.m, "n": p.n, "k": p.k, "a": "%a", "rsa": p.a[0], "csa": p.a[1], "b": "%b",
+            "m": p.m, "n": p.n, "k": p.k, "a": "%a", "rsa": p.a[0], "b": "%b",
             "rsb": p.b[0], "csb": p.b[1], "c": "%c", "ldc": p.c[0], "add": int(p.accumulate),
             "work": "%work", "finish": f"@{p.name}.finish" if p.epilogue else "null",
             "extra": "%extra", "mchunk": rows, "nchunk": columns, "parallel": int(shared),
+            "wide": int(self.core.wide(p.m, p.n, p.k)), **self._places(),
         }  # fmt: skip
         kinds = {f.name: f.kind for f in FIELDS}
         return [(n, kinds[n], str(values[n])) for n in (c.lstrip("*") for c in CALLER)]
+
+    def _places(self) -> dict[str, int]:
+        """Fields that say where k and the columns are, in A, B and C."""
+        p, fold = self.product, self.product.fold
+        if fold is None:
+            item = {"per": max(p.n, 1), "citem": 0, "step": 0, "along": 0}
+            return item | fields("a", ((p.k, p.a[1]),)) | fields("k", ()) | fields("c", ())
+        item = {"per": fold.per, "citem": fold.c_item, "step": fold.step, "along": fold.along}
+        in_b = tuple((count, b) for count, _, b in fold.k)
+        return item | fields("a", fold.a) | fields("k", in_b) | fields("c", fold.columns)
 
     @cached_property
     def row_text(self) -> dict[str, str]:
@@ -239,16 +251,20 @@ class Packed(Kernel):
         return s.text()
 
 
-def chunk_shape(m: int, n: int, k: int, tile: Tile, block_rows: int) -> tuple[int, int]:
+def chunk_shape(m: int, n: int, k: int, core: Core) -> tuple[int, int]:
     """Rows and columns of C per chunk of a packed product: near 16 chunks of enough work.
 
-    Columns are cut only when rows do not give enough chunks, because each column chunk packs its
-    rows of A again.
+    A chunk packs its rows of A, so it has many columns; it reads all of its columns of B once for
+    each few rows, so it has as many rows as a block of A may.
     """
-    wanted = max(1, min(16, 2 * m * n * k // CHUNK_FLOPS))
+    if core.wide(m, n, k):
+        return core.even(m, core.block_rows, core.tile.rows), core.pack_columns
+    width, tile = core.even(n, core.block_columns, core.tile.columns), core.tile
+    depth = core.even(k, core.block_k, tile.lanes)
+    wanted = max(1, min(16, 2 * m * width * depth // CHUNK_FLOPS))
     rows = -(-m // tile.rows)
-    down = min(wanted, rows)
-    mchunk = min(-(-rows // down) * tile.rows, block_rows)
-    across = max(1, min(wanted * mchunk // max(m, 1), n // (8 * tile.columns)))
-    columns = -(-n // tile.columns)
-    return mchunk, -(-columns // across) * tile.columns
+    down = max(1, -(-m // core.block_rows))
+    across = max(1, min(-(-wanted // down), width // (2 * core.pack_columns)))
+    down = max(down, min(wanted // across, rows))
+    columns = -(-width // tile.columns)
+    return -(-rows // down) * tile.rows, -(-columns // across) * tile.columns

@@ -10,6 +10,7 @@ so all offsets are constants. Direct: A with any strides, B with contiguous colu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .llvm import SHORT
@@ -119,36 +120,38 @@ def _butterfly(t: Tile, rows: list[str], tag: str) -> tuple[list[str], list[str]
     return lines, rows
 
 
-def transpose(t: Tile, width: int) -> str:
-    """Reads `width` rows of `lanes` elements at %from + p * %sp + %t, writes them by columns.
+def transpose(t: Tile, width: int, row: Callable[[int], list[str]], tag: str) -> str:
+    """Writes `width` rows of `lanes` elements by columns, to %tt + column * width.
 
-    Column q goes to %tt + q * width. Stores go upwards, so where width is not a multiple of the
-    lanes the unused lanes of one are overwritten by the next; the last reach into the next panel,
-    which is written later, or into the buffer's slack.
+    row(p) gives the lines that load row p as %tv.{tag}{p}. Stores go upwards, so where width is
+    not a multiple of the lanes the unused lanes of one are overwritten by the next; the last reach
+    into the next panel, which is written later, or into the buffer's slack.
     """
     size = 4 if t.element == "float" else 8
     lines, blocks = [], []
     for block in range(0, width, t.lanes):
-        rows = []
-        for p in range(block, block + t.lanes):
-            if p >= width:
-                rows.append("zeroinitializer")
-                continue
-            lines += [
-                f"%tr.{p} = mul i64 %sp, {p}",
-                f"%ts.{p} = add i64 %tr.{p}, %t",
-                f"%tp.{p} = getelementptr inbounds {t.element}, ptr %from, i64 %ts.{p}",
-                f"%tv.{p} = load {t.vector}, ptr %tp.{p}, align {size}",
-            ]
-            rows.append(f"%tv.{p}")
-        more, columns = _butterfly(t, rows, str(block))
+        rows = ["zeroinitializer"] * t.lanes
+        for p in range(block, min(block + t.lanes, width)):
+            lines += row(p)
+            rows[p - block] = f"%tv.{tag}{p}"
+        more, columns = _butterfly(t, rows, f"{tag}{block}")
         lines += more
         blocks.append((block, columns))
     for q in range(t.lanes):
         for block, columns in blocks:
-            at = q * width + block
+            at, name = q * width + block, f"%td.{tag}{q}.{block}"
             lines += [
-                f"%td.{q}.{block} = getelementptr inbounds {t.element}, ptr %tt, i64 {at}",
-                f"store {t.vector} {columns[q]}, ptr %td.{q}.{block}, align {size}",
+                f"{name} = getelementptr inbounds {t.element}, ptr %tt, i64 {at}",
+                f"store {t.vector} {columns[q]}, ptr {name}, align {size}",
             ]
     return "".join(f"  {line}\n" for line in lines)
+
+
+def strided_row(t: Tile, p: int) -> list[str]:
+    """%tv.p: `lanes` elements at %from + p * %sp + %t."""
+    return [
+        f"%tr.{p} = mul i64 %sp, {p}",
+        f"%ts.{p} = add i64 %tr.{p}, %t",
+        f"%tp.{p} = getelementptr inbounds {t.element}, ptr %from, i64 %ts.{p}",
+        f"%tv.{p} = load {t.vector}, ptr %tp.{p}, align {4 if t.element == 'float' else 8}",
+    ]

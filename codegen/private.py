@@ -8,6 +8,8 @@ coordinate()         an int64 that is affine in the indices
 joined(*parts)       parts written into regions of one value that together cover it
 update(base, x, *i)  base with x added (or assigned) at positions, one after the other
 product(a, b)        matrices, with any number of batch dimensions
+contraction(a, b)    (*batch, m, *k) and (*batch, *k, *n) to (*batch, m, n): a product whose sides
+                     are several dimensions each, so that views need not be matrices
 """
 
 from __future__ import annotations
@@ -63,6 +65,18 @@ UPDATE = _op("update", "self src *indices", Own("update"), _absent,
 PRODUCT = _op("product", "self other", Template("matmul"), np.matmul,
               lambda self, other: TensorType(
                   self.dtype, (*self.shape[:-1], other.shape[-1])))  # fmt: skip
+
+
+def _contraction(x: np.ndarray, y: np.ndarray, *, batch: int, inner: int) -> np.ndarray:
+    lead, k = x.shape[:batch], math.prod(x.shape[batch + 1 :])
+    columns = math.prod(y.shape[batch + inner :])
+    return x.reshape(*lead, -1, k) @ y.reshape(*lead, k, columns)
+
+
+CONTRACTION = _op("contraction", "self other", Template("matmul"), _contraction,
+                  lambda self, other, *, batch, inner: TensorType(
+                      self.dtype, (*self.shape[: batch + 1],
+                                   math.prod(other.shape[batch + inner :]))))  # fmt: skip
 
 
 def slices(x: Any, starts: Ints, stops: Ints) -> Any:

@@ -44,8 +44,9 @@ class Tail:
     @property
     def once(self) -> bool:
         """Is each element written once? Longer sums are kept in the result in between."""
-        shape = self.product.inputs[0].shape  # type: ignore[union-attr]
-        return shape[-1] <= ONE_BLOCK
+        factor = self.product.inputs[0].type.numel  # type: ignore[union-attr]
+        rows = self.product.outputs[0].type.numel // self.product.outputs[0].shape[-1]
+        return factor <= ONE_BLOCK * rows
 
     def names(self) -> dict[Any, str]:
         """A name for each buffer and offset that is read."""
@@ -138,19 +139,25 @@ def as_tail(node: Node, var: Var, kernel: Kernel) -> Tail | None:
 
 def linear(access: Any, product: Access, sizes: list[int], rows: int, columns: int,
            ) -> tuple[int, int, int] | None:  # fmt: skip
-    """The access's strides for (row, column, batch) of the product, if it has such."""
+    """The access's strides for (row, column, batch) of the product, if it has such.
+
+    A loop may run on from one to the next, as one over the channels of all groups does: then it
+    has to go on there as it began.
+    """
     units = {"column": 1, "row": columns, "batch": rows * columns}
+    counts = {"column": columns, "row": rows}
     found: dict[str, int] = {}
     for size, step, own in zip(sizes, access.strides, product.strides):
         if size == 1:
             continue
         kind = "column" if own < columns else "row" if own < rows * columns else "batch"
         turns, rest = divmod(own, units[kind])
-        if (
-            rest
-            or not turns
-            or step % turns
-            or found.setdefault(kind, step // turns) != step // turns
-        ):
+        if rest or not turns or step % turns:
+            return None
+        stride, reach = step // turns, turns * (size - 1)
+        while found.setdefault(kind, stride) == stride and reach >= counts.get(kind, reach + 1):
+            stride, reach = stride * counts[kind], reach // counts[kind]
+            kind = "row" if kind == "column" else "batch"
+        if found[kind] != stride:
             return None
     return found.get("row", 0), found.get("column", 0), found.get("batch", 0)

@@ -14,8 +14,10 @@ from . import gemm
 from .affine import strides_of
 from .classify import CONTIGUOUS, TEMPLATES
 from .gemm_core import FIELDS, core_symbol, core_text
+from .gemm_fold import Fold, merged
 from .kernel import describe
 from .prelude import prelude
+from .private import numel
 from .render import identity
 from .target import Target
 
@@ -72,7 +74,23 @@ def entry(name: str, inner: str, count: int) -> str:
 
 
 def describe_product(p: gemm.Matmul) -> str:
-    return f"{p.m}x{p.k} @ {p.k}x{p.n} batch {p.batch} strides {p.a} {p.b} {p.c} {p.dtype}"
+    text = f"{p.m}x{p.k} @ {p.k}x{p.n} batch {p.batch} strides {p.a} {p.b} {p.c} {p.dtype}"
+    return text if p.fold is None else f"{text} k {p.fold.k} columns {p.fold.columns}"
+
+
+def described(node: Node, a: Operand, b: Operand) -> gemm.Matmul:
+    """A product node as data; folded where k or the columns are several dimensions."""
+    shape, dtype = node.outputs[0].shape, node.outputs[0].dtype.name
+    lead, inner, steps = len(shape) - 2, node.attributes.get("inner", 1), strides_of(shape)
+    m, n = shape[lead:]
+    batch = tuple(zip(shape[:lead], a.strides, b.strides, steps))
+    summed, beside = b.type.shape[lead : lead + inner], b.type.shape[lead + inner :]
+    k = merged(tuple(zip(summed, a.strides[lead + 1 :], b.strides[lead:])))
+    columns = merged(tuple(zip(beside, b.strides[lead + inner :])))
+    fold = Fold(k, columns, n) if len(k) > 1 or len(columns) > 1 else None
+    (_, k_of_a, k_of_b), (_, column) = (*k, (1, 1, 1))[0], (*columns, (1, 1))[0]
+    return gemm.Matmul("product", dtype, m, n, numel(summed), (a.strides[lead], k_of_a),
+                       (k_of_b, column), steps[lead:], batch, fold=fold)  # fmt: skip
 
 
 @template("matmul", lambda node: node.outputs[0].dtype.name in gemm.ELEMENT)
@@ -82,12 +100,7 @@ def matmul(build: Any, node: Node, tail: Any = None) -> None:
     c = build.result(node.outputs[0] if tail is None else tail.result)
     if c.type.numel == 0:
         return
-    shape = node.outputs[0].shape
-    strides = strides_of(shape)
-    batch = tuple(zip(shape[:-2], a.strides, b.strides, strides))
-    product = gemm.Matmul("product", node.outputs[0].dtype.name, shape[-2], shape[-1],
-                          a.type.shape[-1], a.strides[-2:], b.strides[-2:], strides[-2:],
-                          batch)  # fmt: skip
+    product = described(node, a, b)
     extras: list[Operand] = []
     if tail is not None:
         product = replace(product, epilogue=tail.epilogue())
@@ -109,7 +122,7 @@ def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
         build.modules.setdefault(core_symbol(element), core)
     work = Word(0, build.scratch(max(64, kernel.workspace), "work"))
     light = not calls  # math functions of a tail want the whole optimiser
-    if isinstance(kernel.kernel, gemm.Packed) and product.items == 1:
+    if isinstance(kernel.kernel, gemm.Packed) and kernel.kernel.items == 1:
         name = enter_alone(build, kernel.kernel, then, light)
         words = core_words(kernel, operands, work)
     else:

@@ -1,5 +1,7 @@
 """Convolutions of sizes where runs are short and many: as eager ones, for any thread count."""
 
+import re
+
 import numpy as np
 import pytest
 import wengert as torch
@@ -37,3 +39,67 @@ def test_as_eager_for_any_thread_count(size, groups, stride, padding, dilation):
     for expected, one, two in zip(gradients(convolve, x, w, v), *found):
         np.testing.assert_array_equal(one, two)
         np.testing.assert_allclose(one, expected, rtol=2e-4, atol=2e-3)
+
+
+def close(function, *shapes, dtype=torch.float32):
+    """The compiled function, and its gradients, against the eager one."""
+    torch.manual_seed(0)
+    data = [torch.randn(*shape, dtype=dtype) for shape in shapes]
+    v = torch.randn(*function(*data).shape, dtype=dtype)
+
+    def results(call):
+        inputs = [x.clone().requires_grad_() for x in data]
+        y = call(*inputs)
+        y.backward(v)
+        return [t.detach().numpy() for t in (y, *(x.grad for x in inputs))]
+
+    compiled = torch.compile(function)
+    results(compiled)  # the first call is recorded
+    eps = np.finfo(v.numpy().dtype).eps
+    for got, want in zip(results(compiled), results(function)):
+        np.testing.assert_allclose(got, want, rtol=0, atol=64 * eps * np.abs(want).max())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("side", [4, 7, 15, 40])
+def test_runs_of_any_length(side, dtype):
+    def block(x, w, b):
+        return (F.conv2d(x, w, b, 1, 1) + x).relu()
+
+    close(block, (3, 20, side, side), (20, 20, 3, 3), (20,), dtype=dtype)
+
+
+@pytest.mark.parametrize("stride, padding, dilation, groups", [
+    (1, 4, 1, 1), (1, (3, 4), 1, 1), (2, 1, 1, 2), (1, 2, 2, 1), (2, 3, 1, 4), (1, 1, 1, 2),
+])  # fmt: skip
+def test_geometries(stride, padding, dilation, groups):
+    def convolve(x, w, b):
+        return F.conv2d(x, w, b, stride, padding, dilation, groups)
+
+    close(convolve, (4, 32, 33, 18), (24, 32 // groups, 3, 3), (24,))
+
+
+@pytest.mark.parametrize("function, x, w", [
+    (lambda x, w: F.conv1d(x, w, None, 1, 2), (7, 32, 100), (64, 32, 5)),
+    (lambda x, w: F.conv1d(x, w, None, 3, 2, 2), (7, 32, 100), (64, 32, 5)),
+    (lambda x, w: F.conv3d(x, w, None, (1, 2, 1), (1, 0, 1)), (3, 16, 9, 10, 11),
+     (24, 16, 3, 3, 2)),
+    (lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, 1), (3, 32, 15, 14), (32, 24, 3, 3)),
+    (lambda x, w: F.conv_transpose2d(x, w, None, 1, 1, 1, 1, 2), (3, 32, 15, 14), (32, 24, 3, 3)),
+    (lambda x, w: F.conv2d(x, w.permute(3, 2, 1, 0)), (4, 32, 24, 24), (3, 3, 32, 48)),
+    (lambda x, w: F.conv2d(x.permute(0, 3, 1, 2), w), (4, 24, 24, 32), (48, 32, 3, 3)),
+    (lambda x, w: torch.matmul(w, x).relu(), (3, 4, 80, 50), (64, 80)),
+    (lambda x, w: torch.matmul(w, x.mT).relu(), (12, 50, 80), (64, 80)),
+], ids=["1d", "1d strided", "3d", "transposed", "transposed dilated", "permuted weight",
+        "permuted input", "shared matrix", "shared matrix, turned"])  # fmt: skip
+def test_other_products_of_windows(function, x, w):
+    close(function, x, w)
+
+
+def test_no_windows_are_stored():
+    """Forward and backward keep a bordered copy of what they read, and no matrix of windows."""
+    x, w = torch.randn(8, 64, 28, 28), torch.randn(64, 64, 3, 3).requires_grad_()
+    step = torch.compile(lambda x, w: F.conv2d(x, w, None, 1, 1).relu().sum())
+    step(x, w).backward()
+    arenas = [int(n) for n in re.findall(r"^arena (\d+) bytes", step.dump("kernels"), re.M)]
+    assert len(arenas) == 2 and max(arenas) < 9 * x.numel() * 4 / 2
