@@ -338,3 +338,38 @@ def test_long_loops_on_values_share_one_segment():
         torch.testing.assert_close(got[0], want[0])
     assert "[R120]" in compiled.explain()
     assert len(compiled.body.windows) < 6
+
+
+def test_a_line_search_that_moves_parameters_back_and_forth():
+    def search():
+        x = torch.tensor([-1.5, 2.0], requires_grad=True)
+        optimizer = torch.optim.LBFGS([x], max_iter=5, line_search_fn="strong_wolfe")
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+            loss.backward()
+            return loss
+
+        return [round(optimizer.step(closure).item(), 4) for _ in range(3)], x.tolist()
+
+    compiled = torch.compile(search)
+    want = search()
+    for _ in range(3):
+        got = compiled()
+        assert got[0] == pytest.approx(want[0], rel=1e-3)
+        assert got[1] == pytest.approx(want[1], rel=1e-3)
+
+
+def test_views_of_memory_that_numpy_writes_show_what_is_there():
+    def body():
+        array = np.zeros(3, np.float32)
+        shared = torch.from_numpy(array)
+        view = shared[:2]
+        array[0] = 5
+        first = (view * 2).tolist()
+        shared[1] = 7
+        return first, array.tolist(), view.tolist()
+
+    compiled = torch.compile(body)
+    assert [compiled() for _ in range(3)] == [body()] * 3

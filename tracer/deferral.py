@@ -94,6 +94,8 @@ class Deferral:
     def __call__(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         if op.random or op.data_shape:
             return self.aside(op, inputs, attrs)
+        if op.is_view and self.shows_exposed(inputs[0]):
+            return eager.run(op, inputs, attrs)
         operands = self.operands(inputs)
         if operands is None:
             return self.aside(op, inputs, attrs)
@@ -105,6 +107,10 @@ class Deferral:
         if step is None or self.learning:
             return self.learn(signature, op, inputs, attrs)
         return self.follow(step, op, inputs, attrs)
+
+    def shows_exposed(self, tensor: Tensor) -> bool:
+        """Does it lie in memory that NumPy may write to? A view of it shows what is there then."""
+        return not isinstance(tensor, Pending) and is_exposed(owner_of(memory_of(tensor)))
 
     def aside(self, op: Op, inputs: Any, attrs: Any) -> Any:
         """Runs an op now, outside of the tree."""
