@@ -99,10 +99,8 @@ class Executor:
 
 def own(graph: Graph, inputs: Any, results: list[np.ndarray]) -> list[np.ndarray]:
     """The interpreter's results as arrays of their own: never views of inputs or of each other."""
-    owned = []
-    for output, array in zip(graph.outputs, results):
-        # what is written, too: it may be a view of an input that is written before it
-        owned.append(np.array(array, order="C"))
+    # what is written, too: it may be a view of an input that is written before it
+    owned = [np.array(array, order="C") for array in results]
     for output, array in zip(graph.outputs, owned):
         if output.kind == WRITE:
             np.copyto(inputs[output.target], array)  # type: ignore[index]
