@@ -117,17 +117,51 @@ def _new_target_machine(codegen_level: int) -> Any:
 
 # Note [Compiling in several threads]
 # llvmlite has one lock around each of its calls. LLVM itself needs none as long as threads share no
-# context and no target machine, so every module has a context of its own, every thread a machine,
-# and the two calls that take nearly all the time go around the lock. If a later llvmlite has no
-# function behind its wrapper, they go through it, and threads wait for each other.
-_own = threading.local()
+# context and no target machine, so every module has a context of its own, every compilation takes
+# tools that no other has, and the two calls that take nearly all the time go around the lock. If a
+# later llvmlite has no function behind its wrapper, they go through it, and threads wait for each
+# other. Tools are used again, by any thread: llvmlite leaks 1.5 KB of every pass builder.
 
 
-def _target_machine(codegen_level: int) -> Any:
-    machines = _own.__dict__.setdefault("machines", {})
-    if codegen_level not in machines:
-        machines[codegen_level] = _new_target_machine(codegen_level)
-    return machines[codegen_level]
+class _Tools:
+    """What compiles modules, one at a time."""
+
+    def __init__(self) -> None:
+        self.machines: dict[int, Any] = {}
+        self.builders: dict[Options, Any] = {}
+
+    def machine(self, codegen_level: int) -> Any:
+        if codegen_level not in self.machines:
+            self.machines[codegen_level] = _new_target_machine(codegen_level)
+        return self.machines[codegen_level]
+
+    def builder(self, options: Options) -> Any:
+        if options not in self.builders:
+            tuning = _llvm().create_pipeline_tuning_options(options.level)
+            tuning.loop_vectorization = options.loop_vectorize
+            tuning.slp_vectorization = options.slp
+            tuning.loop_unrolling = options.unroll
+            machine = self.machine(options.codegen_level)
+            self.builders[options] = _llvm().create_pass_builder(machine, tuning)
+        return self.builders[options]
+
+
+_idle: list[_Tools] = []
+
+
+@contextmanager
+def _tools() -> Iterator[_Tools]:
+    try:
+        tools = _idle.pop()
+    except IndexError:
+        tools = _Tools()
+    yield tools
+    _idle.append(tools)  # not after an error: it may have left them in any state
+
+
+@cache
+def _data_layout() -> str:
+    return str(_new_target_machine(DEFAULT.codegen_level).target_data)
 
 
 def _without_lock(name: str) -> Any:
@@ -199,13 +233,13 @@ def stages(text: str, *, options: Options = DEFAULT) -> tuple[str, str]:
 
 @contextmanager
 def _optimised(text: str, options: Options) -> Iterator[tuple[Any, Any]]:
-    machine = _target_machine(options.codegen_level)
     context = _llvm().create_context()
     try:
         module = _parse(text, context)
         try:
-            _optimise(module, machine, options)
-            yield module, machine
+            with _tools() as tools:
+                _optimise(module, tools.builder(options), options)
+                yield module, tools.machine(options.codegen_level)
         finally:
             module.close()
     finally:
@@ -219,7 +253,7 @@ def _parse(text: str, context: Any) -> Any:
         module = llvm.parse_assembly(text, context)
         module.triple = host().triple
         # The text names no layout: without one, LLVM would guess sizes and alignments.
-        module.data_layout = str(_target_machine(DEFAULT.codegen_level).target_data)
+        module.data_layout = _data_layout()
         module.verify()
     except RuntimeError as error:
         if module is not None:
@@ -228,13 +262,8 @@ def _parse(text: str, context: Any) -> Any:
     return module
 
 
-def _optimise(module: Any, machine: Any, options: Options) -> None:
+def _optimise(module: Any, builder: Any, options: Options) -> None:
     llvm = _llvm()
-    tuning = llvm.create_pipeline_tuning_options(options.level)
-    tuning.loop_vectorization = options.loop_vectorize
-    tuning.slp_vectorization = options.slp
-    tuning.loop_unrolling = options.unroll
-    builder = llvm.create_pass_builder(machine, tuning)
     if options.light:
         passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
@@ -244,8 +273,6 @@ def _optimise(module: Any, machine: Any, options: Options) -> None:
         passes = builder.getModulePassManager()
     _without_lock("LLVMPY_RunNewModulePassManager")(passes, module, builder)
     _dispose(passes)
-    builder.close()
-    tuning.close()
 
 
 def _dispose(passes: Any) -> None:
