@@ -28,7 +28,8 @@ CODES = (
     Code("W002", "run in the reference interpreter",
          "llvmlite is missing or does not work here, so nothing becomes native code. Results are "
          "the same, at eager speed.",
-         "Install llvmlite (`pip install llvmlite`); `python -m wengert doctor` says what is wrong."),
+         "Install llvmlite (`pip install llvmlite`); `python -m wengert doctor` says what is "
+         "wrong."),
     Code("R101", "hands a value to Python",
          "The body looks at a value, so Python must run at every call.",
          "Return the tensor and read it outside, or compare tensors with where().",

@@ -74,8 +74,13 @@ def path_of(recording: Any) -> Path:
         grad_guards=[(recording.owner_source(t), none) for t, none in recorder.grad_guards],
         comparisons=recording.comparisons(),
         bound=bound_arguments(recording),
-        shared=shared_arguments([t for t, source in zip(recorder.externals, recording.sources)
-                                 if not isinstance(source, Number)]),
+        shared=shared_arguments(
+            [
+                t
+                for t, source in zip(recorder.externals, recording.sources)
+                if not isinstance(source, Number)
+            ]
+        ),
         hooks=[(t, hook_signature(t)) for t in recording.captured()],
     )
 

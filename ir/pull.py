@@ -197,6 +197,6 @@ def sum_to_shape(value: Any, shape: tuple[int, ...]) -> Any:
         return value
     if lead:
         value = TABLE["view"](value, size=tuple(value.shape)[lead:])
-    if not same_shape(tuple(value.shape), shape):  # a gradient smaller than its input: a broadcast was left out
+    if not same_shape(tuple(value.shape), shape):  # smaller than its input: not broadcast yet
         value = TABLE["expand"](value, size=shape)
     return value

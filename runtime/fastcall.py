@@ -26,6 +26,7 @@ import ctypes
 import os
 import string
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,67 +44,18 @@ METH_FASTCALL = 0x80
 
 
 def make(
-    entry: int,
-    arguments: Sequence[Array | Float],
-    results: Sequence[Array] = (),
-    *,
-    name: str = "kernel",
-    release_gil: bool = False,
-    status: bool = False,
-    tuple_result: bool | None = None,
-    disjoint: bool = True,
-    apart: bool = False,
-    arena: Arena | None = None,
-    arena_size: int = 0,
-    slow: Callable[..., Any] | None = None,
-    keep: Sequence[object] = (),
-    places: Sequence[int] | None = None,
-    bound: Sequence[tuple[int, int]] = (),
-    watched: Sequence[tuple[int, int]] = (),
-    held: Sequence[int] = (),
+    entry: int, arguments: Sequence[Array | Float], results: Sequence[Array] = (), **options: Any
 ) -> Callable[..., Any]:
-    """A callable for the native function at address `entry`.
-
-    `release_gil`: worth 30 ns if the entry runs much longer. `tuple_result`: default, when there
-    are several results. `disjoint`: decline when a writeable argument shares memory with another;
-    `apart`: when any argument does.
-    `keep`: what must live as long as the callable, above all the Library of the entry.
-
-    `places`: where the entry wants the pointer of each argument and result; default, in order.
-    A negative place: it is checked and not passed on. `bound`: places with pointers that are the
-    same at each call. `watched`: addresses with words that must be there for the call to be
-    accepted (see watch.py). `held`: addresses of objects that a call must keep alive while the
-    GIL is released; the watched words must have shown that they live. These need native code.
+    """A callable for the native function at address `entry`; for the options see `Call`.
 
     >>> f4 = np.dtype("f4")
     >>> double = make(library.address("double"), [Array(f4, (8,)), Array(f4, (8,), writeable=True)],
     ...               keep=[library])
     >>> double(x, out)
     """
-    for result in results:
-        if result.strides is not None:
-            raise ValueError(f"{name}: results are new C-contiguous arrays, not {result}")
-    if arena_size and arena is None:
-        arena = Arena()
-    call = Call(
-        entry,
-        tuple(arguments),
-        tuple(results),
-        name,
-        release_gil,
-        status,
-        len(results) > 1 if tuple_result is None else tuple_result,
-        disjoint,
-        apart,
-        arena if arena_size else None,
-        arena_size,
-        slow,
-        tuple(keep),
-        tuple(range(len(arguments) + len(results)) if places is None else places),
-        tuple(bound),
-        tuple(watched),
-        tuple(held),
-    )
+    call = Call(entry, arguments, results, **options)
+    if call.arena_size and call.arena is None:
+        call = replace(call, arena=Arena())
     return stand_in(call) if reason_for_fallback() else _native(call)
 
 
@@ -208,7 +160,7 @@ def _table_of(call: Call) -> Table:
     flags = (
         RELEASE_GIL * call.release_gil
         | STATUS * call.status
-        | TUPLE * call.tuple_result
+        | TUPLE * call.gives_tuple
         | HOLD * any(getattr(a, "holder", None) is not None for a in call.arguments)
     )
     pairs = call.pairs
@@ -217,19 +169,19 @@ def _table_of(call: Call) -> Table:
         len(call.results),
         call.entry,
         flags,
-        call.arena.address if call.arena else 0,
+        call.arena.address if call.arena_size else 0,
         call.arena_size,
         id(call.slow) if call.slow else 0,
         len(pairs),
         words([i for pair in pairs for i in pair]),
-        1 + max([-1, *call.places, *(place for place, _ in call.bound)]),
+        1 + max([-1, *call.order, *(place for place, _ in call.bound)]),
         words(_listed(call.bound)),
         words(_listed(call.watched)) if call.watched else 0,
         len(call.held),
         words(call.held),
     ]
     records = []
-    for expected, place in zip((*call.arguments, *call.results), call.places):
+    for expected, place in zip((*call.arguments, *call.results), call.order):
         records += [*_record(expected, words), place]
     table = np.array(head + records, np.int64).view(Table)
     table.keep += keep
@@ -276,27 +228,8 @@ def _self_test() -> str:
     try:
         library = object_cache.build(text, ["copy"], options=jit.LIGHT)
         double = Array(np.dtype(np.float64), (1,))
-        copy = _native(
-            Call(
-                library.address("copy"),
-                (double,),
-                (double,),
-                "copy",
-                True,
-                False,
-                False,
-                True,
-                False,
-                None,
-                0,
-                None,
-                (library,),
-                (0, 1),
-                (),
-                (),
-                (),
-            )
-        )
+        copy = _native(Call(library.address("copy"), [double], [double], "copy", release_gil=True,
+                            keep=[library]))  # fmt: skip
         made = copy(np.array([2.5]))
         declined = [copy(), copy(2.5), copy(np.array(2.5)), copy(np.zeros(1, np.float32))]
         if made[0] == 2.5 and declined == [NotImplemented] * 4:

@@ -36,12 +36,12 @@ def stand_in(call: Call) -> Callable[..., Any]:
         made = [np.empty(result.shape, result.dtype) for result in call.results]
         addresses += map(_address, made)
         pointers = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
-        with call.arena.borrow(call.arena_size) if call.arena else nullcontext() as scratch:
+        with call.arena.borrow(call.arena_size) if call.arena_size else nullcontext() as scratch:
             code = entry(ctypes.addressof(pointers), scratch)
         if call.status and code:
             return code
         made = [_held(*pair) for pair in zip(call.results, made)]
-        if call.tuple_result:
+        if call.gives_tuple:
             return tuple(made)
         return made[0] if made else None
 

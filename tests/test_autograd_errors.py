@@ -1,6 +1,7 @@
 """Errors about an earlier op name the user's line of it, and say what to do."""
 
 import re
+import sys
 import threading
 
 import pytest
@@ -122,7 +123,9 @@ def test_deep_graphs_run_and_are_freed_in_little_stack():
         del z  # freed without a backward
         done.append(x.grad.item())
 
-    before = threading.stack_size(256 * 1024)
+    # from 3.13 on CPython itself nests deeper when it frees a chain of objects
+    small = 256 if sys.version_info < (3, 13) else 2048
+    before = threading.stack_size(small * 1024)
     try:
         thread = threading.Thread(target=work)
         thread.start()

@@ -121,8 +121,16 @@ def test_frozen_parameters():
     compare(change)
 
 
-@pytest.mark.parametrize("keep", [lambda g: g, lambda g: g.numpy(), lambda g: g.t(),
-                                  lambda g: g.detach(), lambda g: memoryview(g.numpy())])  # fmt: skip
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda g: g,
+        lambda g: g.numpy(),
+        lambda g: g.t(),
+        lambda g: g.detach(),
+        lambda g: memoryview(g.numpy()),
+    ],
+)
 def test_a_gradient_that_is_kept_in_any_way_is_left_alone(keep):
     training, kept, copies = Training(compiled=True), [], []
     for k, (x, y) in enumerate(batches(14)):

@@ -45,6 +45,8 @@ def from_data(data: Any, dtype: DType | None) -> Tensor:
 def plain(data: Any) -> Any:
     """Nested lists of Python numbers; tensors and arrays inside become lists."""
     if isinstance(data, _SEQUENCES):
+        if any(isinstance(item, str) for item in data):
+            raise ValueError("too many dimensions 'str'")
         return [plain(item) for item in data]
     if isinstance(data, Tensor):
         return data.tolist()
@@ -54,8 +56,10 @@ def plain(data: Any) -> Any:
         return data
     if hasattr(data, "__index__"):
         return data.__index__()
-    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(
-        data, str | dict
+    if (
+        hasattr(data, "__len__")
+        and hasattr(data, "__getitem__")
+        and not isinstance(data, str | dict)
     ):
         return [plain(data[k]) for k in range(len(data))]
     if isinstance(data, str):
@@ -111,7 +115,7 @@ def build(values: Any, storage: np.dtype) -> np.ndarray:
 
 def whole(found: np.ndarray, storage: np.dtype) -> np.ndarray:
     """Numbers as whole ones; negative ones may wrap around in an unsigned type, as in C."""
-    if found.dtype.kind == "O":
+    if found.dtype.kind == "O" or (found.dtype.kind == "u" and storage == np.int64):
         raise ValueError("Overflow when unpacking long long")
     low, high = np.iinfo(storage).min, np.iinfo(storage).max
     if low == 0 and found.dtype.kind == "i":

@@ -241,8 +241,10 @@ def assign(target: Tensor, result: Tensor, before: Tensor, name: str, tracked: b
     if result.dtype is not target.dtype:
         result = result.to(target.dtype)
     saved = getattr(result._node, "saved", None) if tracked else None
-    if type(saved) is tuple and before._array is target._array and any(
-        entry is before for entry in saved
+    if (
+        type(saved) is tuple
+        and before._array is target._array
+        and any(entry is before for entry in saved)
     ):
         before._array = target._array.copy()
     write(target, result)

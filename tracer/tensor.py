@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.bind import epoch, notify, state
-from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16, type_word
+from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16, same_shape, type_word
 from ..ir.value import Value
 from .facts import CPU, Size, device, require_cpu
 from .hooks import RemovableHandle
@@ -78,7 +78,7 @@ class Tensor(Value, metaclass=_TensorMeta):
         """Are dtype and shape those of `wanted`?"""
         dtype, shape = wanted
         if watched_shape is not None:
-            return self.dtype is dtype and watched_shape(self) == shape
+            return self.dtype is dtype and same_shape(watched_shape(self), shape)
         return self.dtype is dtype and self._array.shape == shape
 
     @staticmethod

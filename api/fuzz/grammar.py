@@ -77,7 +77,7 @@ def binary(d: Drawing) -> Made:
 def ternary(d: Drawing) -> Made:
     text = d.pick(("torch.where({0} > 0, {1}, {2})", "torch.addcmul({0}, {1}, {2})",
                    "torch.addcdiv({0}, {1}, {2})", "torch.lerp({0}, {1}, {2})",
-                   "torch.clamp({0}, {1}, {2})", "torch.where({0}.bool(), {1}, {2})", 
+                   "torch.clamp({0}, {1}, {2})", "torch.where({0}.bool(), {1}, {2})",
                    "torch.copysign({0}, {1}.nan_to_num())"))  # fmt: skip
     return text, d.broadcastable(3)
 
