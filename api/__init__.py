@@ -110,8 +110,6 @@ set_default_dtype = _types.set_default_dtype
 globals().update(_namespace("torch"))
 
 from . import autograd, fft, linalg, signal, special  # noqa: E402
-from . import tracing as _tracing  # noqa: E402
-from .compile import compile, is_compiling  # noqa: E402
 
 
 def backend_available():
@@ -121,7 +119,7 @@ def backend_available():
     return not jit.trouble()
 
 
-from . import eager_kernels as _eager_kernels  # noqa: E402
+from . import late as _late  # noqa: E402
 from . import tensor_facts as _tensor_facts  # noqa: E402
 from .lazy import attribute_of as _attribute_of  # noqa: E402
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compile import CompiledFunction
+from .compiling import CompiledFunction
 from .nn.modules.module import Module
 
 

@@ -26,9 +26,7 @@ from .ir.op import TABLE, Decompose, Op, Reduce, Scalar, Template, View
 from .ir.passes import dead_code, optimise
 from .ir.pull import Frame, puller
 from .ir.types import FROM_NUMPY, TensorType
-from .runtime import freed_memory
 from .tracer.accumulate import dense
-from .tracer.large import Kernels
 from .tracer.saved import unpack
 from .tracer.tensor import Tensor
 
@@ -346,13 +344,3 @@ def is_single(array: np.ndarray) -> bool:
 def flat_operand(array: np.ndarray) -> Operand:
     shape = () if is_single(array) else (ANY_SIZE,)
     return Operand(TensorType(FROM_NUMPY[array.dtype], shape))
-
-
-def first_forward(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
-    """`forward`, at the process's first large call: there will be more memory like this."""
-    freed_memory.keep()
-    Kernels.forward = forward
-    return forward(op, values, attrs)
-
-
-Kernels.forward, Kernels.backward = first_forward, backward

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from .executor import Executor
-from .ir import graph as graph_module
 from .ir import reverse
 from .ir.bind import state
 from .ir.graph import RESULT, Graph
@@ -266,13 +265,3 @@ class CompiledFunctionBackward(Node):
     def release(self, freed: Any) -> None:
         self.saved = self.inputs = None
         self.freed = freed
-
-
-def compile_graph_text(graph: Graph) -> GraphFunction:
-    """`Graph.compile()`."""
-    from .ir.verify import verify
-
-    return GraphFunction(verify(graph))
-
-
-graph_module.compiler = compile_graph_text

@@ -15,6 +15,7 @@ MODULES = (
 # Names found in a module of the package.
 NAMES = {
     "as_torch": "torch_alias",
+    **dict.fromkeys(("compile", "is_compiling"), "compiling"),
     "draw": "drawing",
     "load_exported": "exported",
     "profile": "profiling",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .ir import public
 from .ir.graph import Graph
 from .pytree import flatten
 from .recording import Recording
@@ -43,7 +42,3 @@ class Traced:
         self.inputs = list(recorder.externals)
         notes = [f"path: a branch at {b.place} was {b.outcome}" for b in recorder.branches]
         return graph.replace(notes=tuple(notes))
-
-
-public.tracer = Traced
-public.tensor_of = Tensor._wrap
