@@ -68,7 +68,7 @@ def run_ir(options: Any) -> int:
 
 def inputs_of(graph: Any, path: str | None) -> list[Any]:
     """Arrays for all inputs, by name or by number."""
-    given = dict(np.load(path, allow_pickle=False)) if path else {}
+    given = arrays_in(path) if path else {}
     arrays = []
     for number, item in enumerate(graph.inputs):
         key = next((k for k in (item.name, str(number), f"arr_{number}") if k in given), None)
@@ -77,6 +77,12 @@ def inputs_of(graph: Any, path: str | None) -> list[Any]:
                              "give it in --inputs by name or number")  # fmt: skip
         arrays.append(given[key])
     return arrays
+
+
+def arrays_in(path: str) -> dict[str, Any]:
+    """All arrays of an .npz file, which is closed whatever is in it."""
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
+        return dict(found)
 
 
 # --- functions of scripts ------------------------------------------------------------------------
