@@ -135,7 +135,7 @@ for turn in range(200):
     except KeyboardInterrupt:
         interrupts += 1
     signal.setitimer(signal.ITIMER_REAL, 0)
-    # an interrupt may come as Python enters no_grad's __exit__, which then does not run: so in torch
+    # an interrupt may come as no_grad is being left, which then does not happen; so in torch
     torch.set_grad_enabled(True)
     levels = [p.detach().unique() for p in parameters]
     assert all(len(level) == 1 for level in levels), "a parameter is half written"
