@@ -1,4 +1,4 @@
-"""Keeps the memory of dropped arrays in the process: see docs/decisions/0007.
+"""Keeps the memory of dropped arrays in the process: see docs/decisions/0010.
 
 A training step drops as much as it makes. glibc hands large blocks back to the system when they
 are freed, and the next step gets them anew, a page fault for every 4 KB: a third of the time of
