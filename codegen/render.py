@@ -68,16 +68,24 @@ def _bytecode_cache(store: Store) -> Any:
 
 @cache
 def environment() -> Any:
-    """The environment all templates share: an undefined name is an error, never empty text."""
+    """The environment all templates share."""
     import jinja2
 
     loaders: list[Any] = [jinja2.FileSystemLoader(TEMPLATES)]
     with contextlib.suppress(OSError):
         if (COMPILED / VERSION).read_text() == jinja2.__version__:
             loaders.insert(0, jinja2.ModuleLoader(COMPILED))
+    kept = _bytecode_cache(_store) if _store is not None else None
+    return _environment(jinja2.ChoiceLoader(loaders), kept)
+
+
+def _environment(loader: Any, kept: Any = None) -> Any:
+    """An undefined name is an error, never empty text."""
+    import jinja2
+
     return jinja2.Environment(
-        bytecode_cache=_bytecode_cache(_store) if _store is not None else None,
-        loader=jinja2.ChoiceLoader(loaders),
+        bytecode_cache=kept,
+        loader=loader,
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
         cache_size=-1,
@@ -92,7 +100,8 @@ def precompile(folder: Path) -> None:
     """Writes all templates as Python modules; for builds of the package."""
     import jinja2
 
-    environment().compile_templates(folder, zip=None, ignore_errors=False)
+    sources = _environment(jinja2.FileSystemLoader(TEMPLATES))
+    sources.compile_templates(folder, zip=None, ignore_errors=False)
     (folder / VERSION).write_text(jinja2.__version__)
 
 
