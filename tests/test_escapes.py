@@ -2,8 +2,8 @@
 
 import array
 import math
-import sys
 import random
+import sys
 
 import numpy as np
 import pytest
