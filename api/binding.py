@@ -252,8 +252,8 @@ class Numbers:
         self.reads, self.guards = reads, guards
         self.cells = np.empty(max(1, len(reads)))
         groups = {id(r.group): r.group for r in (*reads, *(read for read, *_ in guards))}
-        self.words = [word for group in groups.values() for word in watch.of_dict(group)]
-        self.unchanged: Any = watch.watch(self.words)
+        words = [word for group in groups.values() for word in watch.of_dict(group)]
+        self.unchanged: Any = watch.watch(words)
         if not self.fill():
             raise Unbindable
 

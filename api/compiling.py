@@ -74,7 +74,6 @@ class CompiledFunction(Inspected):
         self.dropped = 0  # kinds of call, to keep at most MAX_KINDS
         self.next_use = itertools.count(1).__next__
         self.events: list[str] = []
-        self.eager_calls = 0
         self.warned = False
         self.settings = settings_of(options.get("numerics", "default"), options.get("threads"))
         self.body = Body(function, self.name, self.warn_of_fault, self.settings)
@@ -154,7 +153,6 @@ class CompiledFunction(Inspected):
         return (structure, *parts, shared_arguments(leaves), *modes)
 
     def run_eagerly(self, args: Any, kwargs: Any) -> Any:
-        self.eager_calls += 1
         return self.function(*args, **kwargs)
 
     def run_body(self, key: Any, args: Any, kwargs: Any) -> Any:

@@ -127,7 +127,7 @@ def put(home: Path, name: str, text: str, stage: str, manifest: Any) -> None:
 def segment_facts(segment: Any, trace: Any) -> dict[str, Any]:
     """What a tool may want to know without reading the texts."""
     found: dict[str, Any] = {"ops": len(segment.function.trace.nodes), "units": []}
-    executors = segment.function.ready(segment.wanted(trace.history))
+    executors = trace.ready(segment)
     for stage, executor in zip(("forward", "backward"), executors):
         unit: dict[str, Any] = {"stage": stage, "graph": executor.graph.name, "kernels": []}
         if executor.native is not None:

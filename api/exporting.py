@@ -60,7 +60,7 @@ def exportable(function: Any) -> tuple[Any, Any]:
             f"({', '.join(sorted(places))}); use where() for both outcomes, or export the parts"
         )
     (segment,) = segments
-    executors = segment.function.ready(segment.wanted(trace.history))
+    executors = trace.ready(segment)
     if any(e.native is None for e in executors):
         raise native.ExportError(
             f"{function.name} runs in the interpreter: there is no native code"

@@ -39,7 +39,6 @@ class GraphFunction:
         self.trace = graph.numbered()
         self.name = name or graph.name
         self.volatile = volatile  # inputs that a later segment writes: saved by value
-        self.result_count = sum(o.kind == RESULT for o in graph.outputs)
         self.passes: dict[str, list[Step]] = {}
         self.starts: dict[str, Graph] = {}  # by stage: the graph before its passes
         self._plain: Any = None

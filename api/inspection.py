@@ -109,7 +109,7 @@ def kernel_summary(trace: Any) -> str:
     """The kernels of a trace in a line."""
     parts = []
     for segment in trace.segments():
-        executors = segment.function.ready(segment.wanted(trace.history))
+        executors = trace.ready(segment)
         for stage, executor in zip(("forward", "backward"), executors):
             if executor.native is None:
                 parts.append(f"{stage} by the interpreter")

@@ -13,7 +13,7 @@ def listing(trace: Any) -> str:
     """All kernels of a trace; a stretch of assembly follows the Python line it is for."""
     parts = []
     for segment in trace.segments():
-        executors = segment.function.ready(segment.wanted(trace.history))
+        executors = trace.ready(segment)
         for stage, executor in zip(("forward", "backward"), executors):
             if executor.native is None:
                 parts.append(f"# {executor.graph.name} runs in the reference interpreter")

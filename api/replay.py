@@ -104,6 +104,10 @@ class Trace:
                 return MISS
             segment = child
 
+    def ready(self, segment: Segment) -> tuple[Any, ...]:
+        """What is compiled of a segment: forward and backward, or forward alone, or nothing."""
+        return segment.function.ready(segment.wanted(self.history))
+
     def accepts(self, path: Path) -> bool:
         """Is a new path one of ours: recorded under the same guards, parting at a branch?"""
         if not path.branches or self.root.end is not None:
@@ -148,7 +152,7 @@ class Trace:
         """Can a replay end at a branch never taken, or by an error?"""
         if self.root.end is None:
             return True
-        ready = self.root.function.ready(self.root.wanted(self.history))
+        ready = self.ready(self.root)
         return any(e.native is None or e.native.runnable.may_fail for e in ready)
 
     def describe(self) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import wengert as torch
 import wengert.nn.functional as F
+from comparing import close
 from wengert import nn
 
 ROUNDS = 4
@@ -26,14 +27,6 @@ def plain(value):
     if isinstance(value, tuple | list):
         return [plain(v) for v in value]
     return {k: plain(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-def close(a, b):
-    if isinstance(a, list):
-        return len(a) == len(b) and all(map(close, a, b))
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(close(a[k], b[k]) for k in a)
-    return type(a) is type(b) and (a == b or a == pytest.approx(b, rel=1e-5))
 
 
 def helper(t):

@@ -5,6 +5,7 @@ import math
 import pytest
 import wengert as torch
 import wengert.nn.functional as F
+from comparing import close
 
 USES = {
     "operands": lambda x, s: x * s + s * 2 + (s - 1) * x + 3 / s - s,
@@ -34,16 +35,6 @@ def plain(value):
     if isinstance(value, tuple | list):
         return [plain(v) for v in value]
     return {k: plain(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-def close(a, b):
-    if isinstance(a, list):
-        return len(a) == len(b) and all(map(close, a, b))
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(close(a[k], b[k]) for k in a)
-    if isinstance(a, str):
-        return a == b
-    return type(a) is type(b) and (a == b or a == pytest.approx(b, rel=1e-5))
 
 
 @pytest.mark.parametrize("use", USES)

@@ -26,31 +26,28 @@ def _grad(outputs, inputs, grad_outputs=None, create_graph=False, retain_graph=N
                          create_graph=create_graph, retain_graph=retain_graph)  # fmt: skip
 
 
-def _output_vector(v, outputs, single):
-    if v is not None:
-        _, v = as_tuple(v, "v", "vjp")
-        v = fresh_inputs(v, create_graph=False, need_graph=False)
-        check_vector(v, outputs, single)
-        return v
-    if len(outputs) != 1 or outputs[0].numel() != 1:
-        raise RuntimeError(
-            "The vector v can only be None if the user-provided function returns a single Tensor "
-            "with a single element."
-        )
-    return None
-
-
-def _input_vector(v, inputs, single, name, create_graph=False):
+def _vector(v, like, single, name, what, create_graph=False):
+    """The given vector, checked against what it is multiplied with; None if none is needed."""
     if v is not None:
         _, v = as_tuple(v, "v", name)
         v = fresh_inputs(v, create_graph=create_graph, need_graph=False)
-        check_vector(v, inputs, single)
+        check_vector(v, like, single)
         return v
-    if len(inputs) != 1 or inputs[0].numel() != 1:
-        raise RuntimeError(
-            "The vector v can only be None if the input to the user-provided function is a single "
-            "Tensor with a single element."
-        )
+    if len(like) != 1 or like[0].numel() != 1:
+        raise RuntimeError(f"The vector v can only be None if {what} with a single element.")
+    return None
+
+
+def _output_vector(v, outputs, single):
+    what = "the user-provided function returns a single Tensor"
+    return _vector(v, outputs, single, "vjp", what)
+
+
+def _input_vector(v, inputs, single, name, create_graph=False):
+    what = "the input to the user-provided function is a single Tensor"
+    given = _vector(v, inputs, single, name, what, create_graph)
+    if given is not None:
+        return given
     return (inputs[0].detach().new_ones(tuple(inputs[0].shape)),)
 
 

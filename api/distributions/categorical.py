@@ -7,12 +7,12 @@ from typing import Any
 from .. import Size, arange, broadcast_tensors, finfo, full, multinomial, nan
 from ..tracer.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Elementwise
-from .odds import require_one
+from .distribution import Distribution
+from .odds import GivenProbabilities, require_one
 from .utils import lazy_property, logits_to_probs, probs_to_logits
 
 
-class Categorical(Elementwise):
+class Categorical(GivenProbabilities):
     """Categorical(probs=None, logits=None): an index along the last dimension."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -46,18 +46,6 @@ class Categorical(Elementwise):
     def probs(self) -> Tensor:
         """The probabilities, which sum to one."""
         return logits_to_probs(self.logits)
-
-    @property
-    def _param(self) -> Tensor:
-        return self.__dict__["probs"] if "probs" in self.__dict__ else self.__dict__["logits"]
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._param.new(*args, **kwargs)
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of the probabilities."""
-        return self._param.size()
 
     @property
     def mean(self) -> Tensor:

@@ -9,12 +9,13 @@ from .. import Size, broadcast_tensors, diag_embed, eye, linalg, matmul
 from ..tracer.tensor import Tensor
 from . import constraints
 from .covariance import half_log_det
-from .distribution import Distribution, Elementwise
+from .distribution import Distribution
+from .location_scale import Centred
 from .multivariate_normal import _batch_mahalanobis, _batch_mv
 from .utils import _standard_normal, lazy_property
 
 
-class LowRankMultivariateNormal(Elementwise):
+class LowRankMultivariateNormal(Centred):
     """LowRankMultivariateNormal(loc, cov_factor, cov_diag): covariance W W^T + D.
 
     Densities need the small capacitance matrix I + W^T D^-1 W only (Woodbury's identity).
@@ -46,14 +47,6 @@ class LowRankMultivariateNormal(Elementwise):
         small = matmul(scaled, cov_factor) + eye(cov_factor.shape[-1], dtype=cov_factor.dtype)
         self._capacitance_tril = linalg.cholesky(small)
         Distribution.__init__(self, self.loc.shape[:-1], loc.shape[-1:], validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @lazy_property
     def variance(self) -> Tensor:  # type: ignore[override]

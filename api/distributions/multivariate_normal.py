@@ -9,7 +9,8 @@ from .. import Size, broadcast_shapes, linalg, matmul
 from ..tracer.tensor import Tensor
 from . import constraints
 from .covariance import ONE_FORM, Covariance, factor_of, given_form, half_log_det
-from .distribution import Distribution, Elementwise
+from .distribution import Distribution
+from .location_scale import Centred
 from .utils import _standard_normal
 
 
@@ -25,7 +26,7 @@ def _batch_mahalanobis(tril: Tensor, x: Tensor) -> Tensor:
     return solved.squeeze(-1).pow(2).sum(-1)
 
 
-class MultivariateNormal(Covariance, Elementwise):
+class MultivariateNormal(Covariance, Centred):
     """MultivariateNormal(loc, covariance_matrix=None, precision_matrix=None, scale_tril=None)."""
 
     arg_constraints = {
@@ -56,14 +57,6 @@ class MultivariateNormal(Covariance, Elementwise):
         self.loc = loc.expand(batch_shape + (-1,))
         Distribution.__init__(self, batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

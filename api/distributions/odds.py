@@ -16,13 +16,8 @@ def require_one(probs: Any, logits: Any) -> None:
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
-class Odds(Elementwise):
-    """Each element has a probability; `logits` are its log odds."""
-
-    def _set_odds(self, validate_args: bool | None, probs: Any, logits: Any, **others: Any) -> None:
-        require_one(probs, logits)
-        given = {"probs": probs} if probs is not None else {"logits": logits}
-        self._set(validate_args, **others, **given)
+class GivenProbabilities(Elementwise):
+    """`probs` or `logits` were given; the others are made of them when asked for."""
 
     @property
     def _param(self) -> Tensor:
@@ -35,6 +30,15 @@ class Odds(Elementwise):
     def param_shape(self) -> Size:
         """The shape of the probabilities."""
         return self._param.size()
+
+
+class Odds(GivenProbabilities):
+    """Each element has a probability; `logits` are its log odds."""
+
+    def _set_odds(self, validate_args: bool | None, probs: Any, logits: Any, **others: Any) -> None:
+        require_one(probs, logits)
+        given = {"probs": probs} if probs is not None else {"logits": logits}
+        self._set(validate_args, **others, **given)
 
     @lazy_property
     def logits(self) -> Tensor:

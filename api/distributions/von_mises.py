@@ -9,11 +9,11 @@ from .. import Size, bool, empty, float64, rand, special, where, zeros
 from ..tracer.modes import no_grad
 from ..tracer.tensor import Tensor
 from . import constraints
-from .distribution import Elementwise
+from .location_scale import Centred
 from .utils import lazy_property
 
 
-class VonMises(Elementwise):
+class VonMises(Centred):
     """VonMises(loc, concentration): angles around `loc`."""
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
@@ -29,14 +29,6 @@ class VonMises(Elementwise):
         log_bessel = special.i0e(self.concentration).log() + self.concentration
         along = self.concentration * (value - self.loc).cos()
         return along - math.log(2 * math.pi) - log_bessel
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @lazy_property
     def variance(self) -> Tensor:
