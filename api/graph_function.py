@@ -15,9 +15,8 @@ from .executor import Executor
 from .ir import reverse
 from .ir.bind import state
 from .ir.graph import RESULT, Graph
-from .ir.ops.views import zeros
 from .ir.partition import Partition, partition
-from .ir.passes import Step, dead_code, optimise, strict
+from .ir.passes import Step, absent_gradients, dead_code, optimise, strict
 from .settings import DEFAULT, Settings
 from .tracer.eager import history
 from .tracer.tape import FREED, Node, describe_place, next_sequence, user_place
@@ -43,7 +42,8 @@ class GraphFunction:
         self.starts: dict[str, Graph] = {}  # by stage: the graph before its passes
         self._plain: Any = None
         self._split: dict[tuple[int, ...], Any] = {}
-        self._grads: dict[tuple[int, ...], GraphFunction] = {}
+        self._reduced: dict[Any, tuple[Executor, tuple[int, ...]]] = {}
+        self._grads: dict[Any, tuple[GraphFunction, tuple[int, ...]]] = {}
         results = [o for o in graph.outputs if o.kind == RESULT]
         self.differentiable = [
             k for k, o in enumerate(results)
@@ -71,14 +71,29 @@ class GraphFunction:
             found = self._split[wanted] = (parts, forward, backward)
         return found
 
-    def gradient(self, wanted: tuple[int, ...]) -> GraphFunction:
-        """(inputs, gradients of results) -> gradients of `wanted`, as a GraphFunction."""
-        found = self._grads.get(wanted)
+    def reduced(
+        self, wanted: tuple[int, ...], given: tuple[int, ...]
+    ) -> tuple[Executor, tuple[int, ...]]:
+        """Backward when only the gradients numbered in `given` arrive, and which it computes."""
+        found = self._reduced.get((wanted, given))
         if found is None:
-            graph = reverse.grad(without_writes(self.trace), wanted, self.differentiable)
-            found = self._grads[wanted] = GraphFunction(
-                graph, f"{self.name}_grad", settings=self.settings
-            )
+            graph, left = absent_gradients.run(self.split(wanted)[0].backward, given)
+            found = self._reduced[wanted, given] = (self._executor(graph), left)
+        return found
+
+    def gradient(
+        self, wanted: tuple[int, ...], given: tuple[int, ...]
+    ) -> tuple[GraphFunction, tuple[int, ...]]:
+        """`reduced` as a function of the inputs and of the gradients in `given`."""
+        found = self._grads.get((wanted, given))
+        if found is None:
+            trace = without_writes(self.trace)
+            results = [self.differentiable[k] for k in given]
+            reached = reverse.reached(trace, results)
+            left = tuple(k for k, position in enumerate(wanted) if position in reached)
+            graph = reverse.grad(trace, [wanted[k] for k in left], results)
+            function = GraphFunction(graph, f"{self.name}_grad", settings=self.settings)
+            found = self._grads[wanted, given] = (function, left)
         return found
 
     def _optimised(self, stage: str, graph: Graph) -> Graph:
@@ -196,6 +211,11 @@ def without_writes(graph: Graph) -> Graph:
     return graph.replace(outputs=outputs)
 
 
+def numbers_of(grads: list[Any]) -> tuple[int, ...]:
+    """Which of the gradients arrived."""
+    return tuple([k for k, g in enumerate(grads) if g is not None])
+
+
 class CompiledFunctionBackward(Node):
     """The node of a compiled function's results."""
 
@@ -223,26 +243,28 @@ class CompiledFunctionBackward(Node):
     def apply(self, grads: list[Any]) -> list[Any]:
         if self.saved is None:
             raise RuntimeError(FREED if self.freed is None else self.freed.message())
-        filled = [
-            zeros(t) if g is None else g
-            for g, t in zip([*grads, *[None] * len(self.out_types)], self.out_types)
-        ]
+        arrived = [g for g in grads if g is not None]
         if state.grad_enabled:
-            return self.arriving(grads, self.differentiable_apply(filled))
+            return self.differentiable_apply(grads, arrived)
         kept = [self.input_array(k) for k in self.parts.saved_inputs]
-        arrays = self.backward.call(*self.saved, *kept, *[g._array for g in filled])
-        return self.arriving(grads, self.backward.finish(arrays, ()))
+        arguments = [*self.saved, *kept, *[g._array for g in arrived]]
+        if len(arrived) == len(self.out_types):
+            return self.backward.finish(self.backward.call(*arguments), ())
+        backward, left = self.function.reduced(self.wanted, numbers_of(grads))
+        return self.spread(left, backward.finish(backward.call(*arguments), ()))
 
-    def arriving(self, grads: list[Any], found: list[Any]) -> list[Any]:
-        """None for inputs that none of the gradients given leads to: they get none at all."""
-        given = sum(1 << k for k, g in zip(self.function.differentiable, grads) if g is not None)
-        reached = self.function.reached
-        return [g if reached[k] & given else None for k, g in zip(self.wanted, found)]
-
-    def differentiable_apply(self, filled: list[Any]) -> list[Any]:
+    def differentiable_apply(self, grads: list[Any], arrived: list[Any]) -> list[Any]:
         """create_graph: backward as a compiled function of the same inputs."""
         inputs = [self.checked(k) for k in range(len(self.inputs))]
-        return self.function.gradient(self.wanted).run([*inputs, *filled])
+        function, left = self.function.gradient(self.wanted, numbers_of(grads))
+        return self.spread(left, function.run([*inputs, *arrived]))
+
+    def spread(self, left: tuple[int, ...], found: list[Any]) -> list[Any]:
+        """None for inputs that none of the gradients given leads to: they get none at all."""
+        result: list[Any] = [None] * len(self.wanted)
+        for k, grad in zip(left, found):
+            result[k] = grad
+        return result
 
     def checked(self, position: int) -> Tensor:
         tensor, version = self.inputs[position], self.versions[position]

@@ -7,8 +7,6 @@ does, so before fusion the two agree bit for bit.
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -107,19 +105,17 @@ def propagate(graph: Graph, builder: Builder, grads: dict[Var, Any], targets: se
     builder.place = builder.origin = None
 
 
-def reached(graph: Graph, results: Sequence[int]) -> dict[int, int]:
-    """By position, the inputs that gradients of `results` (numbers of results) can arrive at: which
-    of them, as bits."""
+def reached(graph: Graph, results: Sequence[int]) -> frozenset[int]:
+    """Positions of the inputs that gradients of `results` (numbers of results) can arrive at."""
     found = [o.var for o in graph.outputs if o.kind == RESULT]
-    arriving: dict[Var, int] = {}
-    for k in results:
-        arriving[found[k]] = arriving.get(found[k], 0) | 1 << k
+    arriving = {found[k] for k in results}
     for node in reversed(graph.nodes):
-        bits = functools.reduce(operator.or_, (arriving.get(v, 0) for v in node.outputs), 0)
+        if not any(v in arriving for v in node.outputs):
+            continue
         for k, var in enumerate(node.inputs):
-            if bits and var is not None and var.dtype.is_differentiable and node.op.rule_for(k):
-                arriving[var] = arriving.get(var, 0) | bits
-    return {k: arriving[i.var] for k, i in enumerate(graph.inputs) if i.var in arriving}
+            if var is not None and var.dtype.is_differentiable and node.op.rule_for(k):
+                arriving.add(var)
+    return frozenset(k for k, i in enumerate(graph.inputs) if i.var in arriving)
 
 
 def wants_gradient(node: Node, position: int, reaching: set[Var]) -> bool:
