@@ -65,13 +65,20 @@ def public(
     spaces: str = "torch",
     method: bool = True,
     inplace: bool | str = False,
+    overlap: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Publishes a function under its own name and `names`: in namespaces, as method, as `name_`.
 
-    `spaces` lists namespaces separated by blanks; "" publishes a method only.
+    `spaces` lists namespaces separated by blanks; "" publishes a method only. `overlap` says how
+    memory that is written (in place, or `out=`) may overlap what is read: "aligned", where both are
+    the same elements (the default of ops with an in-place twin), "apart", not at all, or "copied",
+    in any way (the default of others).
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        op = getattr(function, "op", None)
+        aligned = inplace if op is None else op.kind == "pointwise"
+        function.overlap = overlap or ("aligned" if aligned else "copied")  # type: ignore[attr-defined]
         for name in names or (function.__name__.rstrip("_"),):
             _publish(Function(name, function, tuple(spaces.split()), method, inplace))
         return function

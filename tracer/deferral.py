@@ -302,7 +302,7 @@ class Deferral:
         facts, self.facts = self.facts, True
         try:
             check_memory(target)
-            check_operands(function, target, args)
+            check_operands(function, target, (*args, *kwargs.values()))
             tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
             if resizing or shows_twice(target) or lies_in_expanded(target):
                 self.settle()

@@ -192,8 +192,8 @@ def call(x, y=NOTHING, **attrs):
         kind = y.__class__
         if kind in PLAIN:
             if y.dtype is not dtype or y._mark == "inference" or (
-                (y._requires_grad or y._view is not None) and state.grad_enabled
-            ):
+                state.grad_enabled and (y._requires_grad or y._view is not None)
+            ) or (y._view is not None and y._storage is x._storage):
                 return slow(x, y, **attrs)
             other = y._array
         elif kind is float or kind is int:

@@ -49,7 +49,7 @@ def run_inplace(
     if batching is not None:
         return batching(function, target, args, kwargs, resizing)
     check_memory(target)
-    check_operands(function, target, args)
+    check_operands(function, target, (*args, *kwargs.values()))
     tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
     op = getattr(function, "op", None)
     repeated = target._view is not None and shows_twice(target)
@@ -333,6 +333,8 @@ def write_out(function: Any, args: Any, kwargs: Any, out: Any) -> Any:
             )
     result = function(*args, **kwargs)
     if isinstance(result, Tensor):
+        if isinstance(out, Tensor) and out._array.shape == result._array.shape:
+            check_operands(function, out, (*args, *kwargs.values()))
         copy_out(result, out, function.__name__)
         return out
     for part, place in zip(result, out):
@@ -353,9 +355,8 @@ def copy_out(result: Tensor, out: Any, name: str) -> None:
     if result.dtype.category > out.dtype.category:
         raise RuntimeError(f"result type {type_word(result.dtype)} can't be cast to the desired "
                            f"output type {type_word(out.dtype)}")  # fmt: skip
-    if out._mark == "inference" and not state.inference:
-        check_memory(out)
     take_shape(out, result)
+    check_memory(out)
     np.copyto(out._array, cast_array(result._array, result.dtype, out.dtype))
     bump(out.storage_)
     watcher = getattr(state.top, "written", None)

@@ -7,6 +7,7 @@ once per turn, and each turn keeps the elements whose it is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,24 +22,28 @@ _PARTIAL = (
 _MAY_OVERLAP = {"as_strided", "unfold"}
 
 
-def check_operands(function: Any, target: Tensor, args: Any) -> None:
-    """Elementwise writes must not change elements that they have still to read."""
-    op = getattr(function, "op", None)
-    if op.kind != "pointwise" if op is not None else function.__name__ != "copy":
+def check_operands(function: Any, target: Tensor, args: Iterable[Any]) -> None:
+    """Refuses writes that would change elements which are still to be read; see `public`."""
+    allowed = getattr(function, "overlap", "copied")
+    if allowed == "copied":
         return
-    array = target._array
     for value in args:
-        if isinstance(value, Tensor) and value is not target:
-            other = value._array
-            if np.may_share_memory(array, other) and overlap_partly(array, other):
+        if isinstance(value, Tensor):
+            if refused(target, value, allowed):
                 raise RuntimeError(_PARTIAL)
+        elif isinstance(value, tuple | list):
+            check_operands(function, target, value)
 
 
-def overlap_partly(a: np.ndarray, b: np.ndarray) -> bool:
-    """Do two blocks overlap without being the same? As in torch, only blocks without gaps count."""
-    if a.strides == b.strides and a.shape == b.shape and a.ctypes.data == b.ctypes.data:
+def refused(target: Tensor, value: Tensor, allowed: str) -> bool:
+    """Is `value` in the way of a write to `target`? As in torch, only blocks without gaps count."""
+    if value is target:
+        return allowed == "apart"
+    a, b = target._array, value._array
+    if not np.may_share_memory(a, b):
         return False
-    return is_block(a) and is_block(b)
+    same = a.strides == b.strides and a.shape == b.shape and a.ctypes.data == b.ctypes.data
+    return (allowed == "apart" or not same) and is_block(a) and is_block(b)
 
 
 def is_block(array: np.ndarray) -> bool:

@@ -31,6 +31,9 @@ def copy(target: Any, src: Any) -> Any:
     return TABLE["copy"](overwritten(target), src)
 
 
+copy.overlap = "aligned"  # type: ignore[attr-defined]
+
+
 def overwritten(target: Any) -> Any:
     """The value a write replaces, where it has history of its own."""
     return target if target._requires_grad else None
@@ -39,7 +42,17 @@ def overwritten(target: Any) -> Any:
 @method
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Sets every element to `value`."""
-    return run_inplace(fill, self, (value,), {})
+    run_inplace(fill, each_once(self), (value,), {})
+    return self
+
+
+def each_once(tensor: Tensor) -> Tensor:
+    """A view of all its memory that shows no element twice, as an expanded one does."""
+    array = tensor._array
+    for dim, (size, step) in enumerate(zip(array.shape, array.strides)):
+        if size > 1 and step == 0:
+            tensor = tensor.narrow(dim, 0, 1)
+    return tensor
 
 
 def fill(target: Any, value: Any) -> Any:
@@ -60,7 +73,8 @@ def fill(target: Any, value: Any) -> Any:
 @method
 def zero_(self: Tensor) -> Tensor:
     """Sets every element to zero."""
-    return run_inplace(zero, self, (), {})
+    run_inplace(zero, each_once(self), (), {})
+    return self
 
 
 def zero(target: Any) -> Any:

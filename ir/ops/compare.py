@@ -185,7 +185,7 @@ where = define(
 )  # fmt: skip
 
 
-@public("where", method=False)
+@public("where", method=False, overlap="aligned")
 def where_(condition: Any, input: Any = None, other: Any = None) -> Any:
     """where(condition, input, other), or where(condition) for the indices of true elements."""
     if input is None and other is None:

@@ -249,7 +249,7 @@ def check_extent(input: Any, dim: int, index: Any) -> None:
             )
 
 
-@public("gather")
+@public("gather", overlap="apart")
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """gather(input, dim, index)."""
     dim, index = check_index("gather", input, dim, index)
@@ -272,7 +272,7 @@ def scatter_source(name: str, input: Any, dim: int, index: Any, src: Any) -> Any
     return src
 
 
-@public("scatter_add", inplace=True)
+@public("scatter_add", inplace=True, overlap="apart")
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """scatter_add(input, dim, index, src)."""
     dim, index = check_index("scatter", input, dim, index)
@@ -282,7 +282,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     return scatter_add_op(input, index, src, dim=dim)
 
 
-@public("scatter", inplace=True)
+@public("scatter", inplace=True, overlap="apart")
 def scatter(
     input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None
 ) -> Any:
@@ -310,7 +310,7 @@ def scatter(
     return scatter_value(input, index, dim=dim, value=src)
 
 
-@public("scatter_reduce", inplace=True)
+@public("scatter_reduce", inplace=True, overlap="apart")
 def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Any:

@@ -73,7 +73,7 @@ def check_bounds(index: Any, size: int, negative: bool = False) -> None:
         raise IndexError(f"index out of range in self: indices must lie within [0, {size - 1}]")
 
 
-@public("index_select")
+@public("index_select", overlap="apart")
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """index_select(input, dim, index)."""
     dim, index = check_slices("index_select", input, dim, index)
@@ -165,7 +165,7 @@ def check_source(name: str, input: Any, dim: int, index: Any, source: Any) -> No
                            f"shape: {list(source.shape)}")  # fmt: skip
 
 
-@public("index_add", inplace=True)
+@public("index_add", inplace=True, overlap="apart")
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """index_add(input, dim, index, source, *, alpha=1)."""
     dim, index = check_slices("index_add", input, dim, index)
@@ -181,7 +181,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     return index_add_op(input, index, source, dim=dim, alpha=alpha)
 
 
-@public("index_copy", inplace=True)
+@public("index_copy", inplace=True, overlap="apart")
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     """index_copy(input, dim, index, source)."""
     dim, index = check_slices("index_copy_", input, dim, index)
@@ -232,7 +232,7 @@ index_reduce_op = define(
 )  # fmt: skip
 
 
-@public("index_reduce", inplace=True)
+@public("index_reduce", inplace=True, overlap="apart")
 def index_reduce(
     input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
@@ -295,14 +295,14 @@ def _check_flat(name: str, input: Any, index: Any) -> None:
     check_bounds(index, count, negative=True)
 
 
-@public("take")
+@public("take", overlap="apart")
 def take(input: Any, index: Any) -> Any:
     """take(input, index): elements by their position in the flattened tensor."""
     _check_flat("take", input, index)
     return take_op(input, index)
 
 
-@public("put", inplace=True)
+@public("put", inplace=True, overlap="apart")
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """put(input, index, source, accumulate=False): writes elements by flat position."""
     _check_flat("put_", input, index)

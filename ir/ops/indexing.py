@@ -364,7 +364,7 @@ for _name, _function in (("__getitem__", getitem), ("__setitem__", setitem)):
     setattr(Value, _name, _function)
 
 
-@public("index_put_whole", spaces="", inplace=True)
+@public("index_put_whole", spaces="", inplace=True, overlap="apart")
 def index_put_whole(
     input: Any, value: Any, indices: Any, spec: Any, accumulate: bool = False
 ) -> Any:
@@ -372,7 +372,7 @@ def index_put_whole(
     return index_put_op(input, value, *indices, spec=spec, accumulate=accumulate)
 
 
-@public("index_put", inplace=True)
+@public("index_put", inplace=True, overlap="apart")
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """index_put(input, indices, values, accumulate=False)."""
     found, spec = expand_masks(input, list(indices))

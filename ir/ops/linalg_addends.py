@@ -41,7 +41,7 @@ addmv_op = define(
 )  # fmt: skip
 
 
-@public("addmv", inplace=True)
+@public("addmv", inplace=True, overlap="copied")
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addmv(input, mat, vec, *, beta=1, alpha=1): beta * input + alpha * (mat @ vec)."""
     if mat.ndim != 2 or vec.ndim != 1 or input.ndim > 1:
@@ -83,7 +83,7 @@ def check_factors(dtype: Any, beta: Any, alpha: Any) -> None:
                                "floating point number.")  # fmt: skip
 
 
-@public("addr", inplace=True)
+@public("addr", inplace=True, overlap="copied")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addr(input, vec1, vec2, *, beta=1, alpha=1): beta * input + alpha * outer(vec1, vec2)."""
     for place, vec in ((1, vec1), (2, vec2)):
@@ -110,7 +110,7 @@ baddbmm_op = define(
 )  # fmt: skip
 
 
-@public("baddbmm", inplace=True)
+@public("baddbmm", inplace=True, overlap="copied")
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """baddbmm(input, batch1, batch2, *, beta=1, alpha=1): with the products of a batch."""
     _batched_type(input.type_, batch1.type_, batch2.type_)
@@ -147,7 +147,7 @@ addbmm_op = define(
 )  # fmt: skip
 
 
-@public("addbmm", inplace="resizing")
+@public("addbmm", inplace="resizing", overlap="copied")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addbmm(input, batch1, batch2, *, beta=1, alpha=1): the products are summed over the batch."""
     _summed_type(input.type_, batch1.type_, batch2.type_)

@@ -88,7 +88,7 @@ masked_scatter_op: Op = define(
 )  # fmt: skip
 
 
-@public("masked_scatter", inplace=True)
+@public("masked_scatter", inplace=True, overlap="copied")
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """masked_scatter(input, mask, source): `source`'s elements in order where `mask` is true."""
     if mask.dtype is not bool_:
@@ -123,7 +123,7 @@ mask_put_op = define(
 )  # fmt: skip
 
 
-@public("mask_put", spaces="", inplace=True)
+@public("mask_put", spaces="", inplace=True, overlap="copied")
 def mask_put(input: Any, value: Any, mask: Any) -> Any:
     """`value`, a 0-d tensor, where a mask over the leading dimensions is true."""
     return mask_put_op(input, value, mask)

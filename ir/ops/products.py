@@ -327,7 +327,7 @@ addmm_op = define(
 )  # fmt: skip
 
 
-@public("addmm", inplace=True)
+@public("addmm", inplace=True, overlap="copied")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addmm(input, mat1, mat2, *, beta=1, alpha=1): beta * input + alpha * (mat1 @ mat2)."""
     left, right = mat1.shape, mat2.shape

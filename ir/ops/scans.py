@@ -182,7 +182,7 @@ logcumsumexp_op = define(
 )  # fmt: skip
 
 
-@public("logcumsumexp")
+@public("logcumsumexp", overlap="aligned")
 def logcumsumexp(input: Any, dim: int) -> Any:
     """logcumsumexp(input, dim): log of the running sum of exponentials."""
     dim = normalize_dim(dim, input.ndim)

@@ -37,7 +37,7 @@ def _triangle(name: str, function: Any, keeps: Any) -> Any:
 
     function_.__name__ = function_.__qualname__ = name
     function_.__doc__ = f"{name}(input, diagonal=0): the other triangle becomes zero."
-    public(name, inplace=True)(function_)
+    public(name, inplace=True, overlap="copied")(function_)
     return op
 
 
