@@ -69,6 +69,7 @@ class Constants:
     huge: float
 
 
+DOWN = {"float": 2.0**-32, "double": 2.0**-64}  # takes the smallest results below normal numbers
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
 
@@ -108,6 +109,12 @@ def polynomial(m: Emitter, x: Value, coefficients: Sequence[Operand]) -> Value:
     return result
 
 
+def paired(m: Emitter, x: Value, square: Value, coefficients: Sequence[Operand]) -> Value:
+    """A polynomial whose pairs of terms are made side by side: half as long a chain."""
+    pairs = [m.fma(b, x, a) for a, b in zip(coefficients[::2], coefficients[1::2])]
+    return polynomial(m, square, [*pairs, *coefficients[2 * len(pairs) :]])
+
+
 def clamp(m: Emitter, x: Value, low: float | None, high: float | None) -> Value:
     """x kept in [low, high]; the comparisons are false for NaN, which so passes."""
     if low is not None:
@@ -129,11 +136,19 @@ def power_of_two(m: Emitter, i: Value) -> Value:
     return m.unbits((i + BIAS[element]) << MANTISSA[element])
 
 
+def split_power(m: Emitter, i: Value) -> tuple[Value, Value]:
+    """2^i as two factors: x * first is exact for x near 1, so that x * first * last rounds once,
+    for denormal results too. The last is one of two, so that the first is a normal number."""
+    element = "float" if i.element == "i32" else "double"
+    last = m.select(i < 0, DOWN[element], m.constant(2.0, element))
+    first = ((i + 2 * BIAS[element]) << MANTISSA[element]) - m.bits(last)
+    return m.unbits(first), last
+
+
 def scale_by_power(m: Emitter, x: Value, i: Value) -> Value:
-    """x * 2^i in two exact-but-last steps, so that denormal results round once."""
-    # i64 has no arithmetic shift in AVX2: halve as unsigned, with an even offset
-    half = m.binary("lshr", i + 4096, 1) - 2048
-    return x * power_of_two(m, half) * power_of_two(m, i - half)
+    """x * 2^i for x near 1."""
+    first, last = split_power(m, i)
+    return x * first * last
 
 
 def split_exponent(m: Emitter, x: Value) -> tuple[Value, Value]:

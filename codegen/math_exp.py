@@ -14,10 +14,12 @@ from .math_core import (
     clamp,
     fast_two_sum,
     function,
+    paired,
     polynomial,
     power_of_two,
     round_scaled,
     scale_by_power,
+    split_power,
     two_sum,
 )
 
@@ -41,15 +43,27 @@ def reduce(m: Emitter, x: Value) -> tuple[Value, Value]:
     return m.fma(n, -k.ln2_lo, r), i
 
 
+def less_one(m: Emitter, r: Value) -> Value:
+    """e^r - 1"""
+    square = r * r
+    return m.fma(paired(m, r, square, EXP[r.element]), square, r)
+
+
 def exp_reduced(m: Emitter, r: Value) -> Value:
-    return m.fma(polynomial(m, r, EXP[r.element]), r * r, r) + 1.0
+    return less_one(m, r) + 1.0
+
+
+def exp_scaled(m: Emitter, r: Value, i: Value) -> Value:
+    """e^r 2^i"""
+    first, last = split_power(m, i)
+    return m.fma(less_one(m, r), first, first) * last
 
 
 def exp_pair(m: Emitter, hi: Value, lo: Operand) -> Value:
     """exp(hi + lo), |lo| small against hi."""
     x = clamp(m, hi, *EXP_RANGE[hi.element])
     r, i = reduce(m, x)
-    return scale_by_power(m, exp_reduced(m, r + lo), i)
+    return exp_scaled(m, r + lo, i)
 
 
 def exp_parts(m: Emitter, hi: Value, lo: Value) -> tuple[Value, Value, Value]:
@@ -70,14 +84,14 @@ def exp_parts(m: Emitter, hi: Value, lo: Value) -> tuple[Value, Value, Value]:
 @function()
 def exp(m: Emitter, x: Value) -> Value:
     r, i = reduce(m, clamp(m, x, *EXP_RANGE[x.element]))
-    return scale_by_power(m, exp_reduced(m, r), i)
+    return exp_scaled(m, r, i)
 
 
 @function()
 def exp2(m: Emitter, x: Value) -> Value:
     x = clamp(m, x, *EXP2_RANGE[x.element])
     n, i = round_scaled(m, x, 1.0)
-    return scale_by_power(m, exp_reduced(m, (x - n) * LN2), i)
+    return exp_scaled(m, (x - n) * LN2, i)
 
 
 @function()
@@ -124,8 +138,8 @@ def tanh(m: Emitter, x: Value) -> Value:
 
 def half_exp(m: Emitter, a: Value) -> Value:
     """exp(a) / 2 for a >= 0; infinite only where exp(a) / 2 is."""
-    r, i = reduce(m, clamp(m, a, None, EXP_RANGE[a.element][1] + 1.0))
-    return scale_by_power(m, exp_reduced(m, r), i - 1)
+    r, i = reduce(m, clamp(m, a, None, EXP_RANGE[a.element][1] + LN2))
+    return exp_scaled(m, r, i - 1)
 
 
 @function()

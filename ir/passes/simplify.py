@@ -93,6 +93,52 @@ def simplify_sub(node: Node, operands: list[Any], producers: dict[Var, Node]) ->
     return a if positive else None
 
 
+def simplify_exp(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """exp(a - log(s)) == exp(a) * (1 / s) where a = x - max(x) and s = sum(exp(a))
+
+    Only there: 1 <= s <= n or s is NaN, so nothing overflows. 16-bit floats keep the logarithm,
+    because eager rounds it.
+    """
+    difference = made_by("sub", operands[0].var, producers)
+    if difference is None or node.outputs[0].dtype.itemsize < 4:
+        return None
+    shifted = difference.inputs[0]
+    log = made_by("log", spread_from(difference.inputs[1], producers), producers)
+    total = None if log is None else made_by("sum", log.inputs[0], producers)
+    powers = None if total is None else made_by("exp", total.inputs[0], producers)
+    if powers is None or powers.inputs[0] is not shifted:
+        return None
+    if not is_less_its_maximum(shifted, total.attributes["dim"], producers):  # type: ignore
+        return None
+    inverse = TABLE["reciprocal"](Symbol(total.outputs[0]))  # type: ignore[union-attr]
+    inverse = TABLE["expand"](inverse, size=node.outputs[0].shape)
+    return TABLE["mul"](Symbol(powers.outputs[0]), inverse)
+
+
+def is_less_its_maximum(var: Any, dim: Any, producers: dict[Var, Node]) -> bool:
+    """Is the value x - max(x, dim)?"""
+    difference = made_by("sub", var, producers)
+    if difference is None:
+        return False
+    largest = made_by("amax", spread_from(difference.inputs[1], producers), producers)
+    same = largest is not None and largest.inputs[0] is difference.inputs[0]
+    return same and largest.attributes["dim"] == dim  # type: ignore[union-attr]
+
+
+def made_by(name: str, var: Any, producers: dict[Var, Node]) -> Node | None:
+    """The node that makes a value, if it is one of that op; not a difference with a factor."""
+    node = producers.get(var)
+    if node is None or node.op.name != name or dict(node.attrs).get("alpha", 1) != 1:
+        return None
+    return node
+
+
+def spread_from(var: Any, producers: dict[Var, Node]) -> Any:
+    """The value that is expanded to this one, or itself."""
+    node = made_by("expand", var, producers)
+    return var if node is None else node.inputs[0]
+
+
 def simplify_neg(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
     """-(-x) == x"""
     source = through("neg", operands[0], producers)
@@ -174,6 +220,7 @@ RULES = {
     "div": simplify_div,
     "add": simplify_add,
     "sub": simplify_sub,
+    "exp": simplify_exp,
     "neg": simplify_neg,
     "cast": simplify_cast,
     "clone": simplify_same,

@@ -53,3 +53,20 @@ def test_functions_of_elements():
     assert x.map2_(x, x, lambda a, b, c: a + b + c).tolist() == [-3.0, 0.0, 9.0]
     with pytest.raises(RuntimeError, match="requires grad"):
         torch.ones(1, requires_grad=True).apply_(abs)
+
+
+def test_the_gradient_of_log_softmax_takes_the_exponentials_it_has():
+    inf, nan = math.inf, math.nan
+    rows = [[1.0, 2.0, 3.0], [-inf, 0.0, -200.0], [-inf] * 3, [inf, 0.0, 1.0], [nan, 1.0, 2.0],
+            [3e38, -3e38, 3e38], [-0.0, 0.0, 1e-40]]  # fmt: skip
+    x = torch.tensor(rows, requires_grad=True)
+    weights = torch.tensor([[1.0, -2.0, 0.5]])
+
+    def gradient(x):
+        return torch.autograd.grad((x.log_softmax(1) * weights).sum(), x)[0]
+
+    compiled = torch.compile(gradient)
+    expected = gradient(x)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), expected, rtol=1e-6, atol=0, equal_nan=True)
+    assert compiled.dump("forward").count("= exp ") == 1
