@@ -264,16 +264,23 @@ class Lowering:
         if node is None or var in self.needed or (var, e) in self.known:
             small = var.type.numel * 16 <= self.kernel.points
             return 0, set() if small or (var, e) in self.known else {var}
-        if self.plan.kinds[node] not in (MAP, GATHER) or not depth or cost(node) > 2:
+        here = self.cost_here(node, e)
+        if self.plan.kinds[node] not in (MAP, GATHER) or not depth or here > 2:
             # a leaf that must be stored in place of `var`
             return (0, {var}) if self.plan.precedes(var, self.cluster) and depth < 3 else None
-        total, loads = cost(node), set()
+        total, loads = here, set()
         for operand, at in self.plan.reads(node, e, self.kernel.sizes):
             part = self.price(operand, at, depth - 1)
             if part is None:
                 return None
             total, loads = total + part[0], loads | part[1]
         return total, loads
+
+    def cost_here(self, node: Node, e: Expr) -> int:
+        """Instructions per point of the kernel; none for what most of its loops do not change."""
+        loops = set() if e.dynamic else set(range(len(self.kernel.sizes))) - e.depends_on()
+        turns = math.prod(self.kernel.sizes[d] for d in loops)
+        return 0 if turns >= 16 or turns == self.kernel.points else cost(node)
 
 
 def describe(kernel: Kernel, name_of: Any) -> str:

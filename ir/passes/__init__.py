@@ -19,6 +19,7 @@ from . import (
     decompose,
     picks,
     simplify,
+    sinking,
 )
 from .checking import Checker
 
@@ -31,6 +32,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("decompose", decompose.run),
     ("canonical", canonical.run),
     ("constants", constants.run),
+    ("sinking", sinking.run),
     ("simplify", simplify.run),
     ("picks", picks.run),
     ("common subexpressions", common_subexpressions.run),

@@ -101,9 +101,12 @@ def widened(graph: Graph) -> Graph:
         outputs = tuple(map(Var, types))
         now.update(zip(node.outputs, outputs))
         nodes.append(Node(node.op, inputs, outputs, attrs, node.place))
-    inputs = tuple(Input(now[i.var], i.kind, i.name) for i in graph.inputs)
-    outputs = tuple(Output(now[o.var], o.kind, o.target) for o in graph.outputs)
-    return Graph(graph.name, inputs, tuple(nodes), outputs)
+    return Graph(
+        graph.name,
+        tuple(Input(now[i.var], i.kind, i.name) for i in graph.inputs),
+        tuple(nodes),
+        tuple(Output(now[o.var], o.kind, o.target) for o in graph.outputs),
+    )
 
 
 def same(wanted: Any, got: Any, type_: TensorType) -> bool:
