@@ -27,17 +27,14 @@ from .ir.types import (
 from .ir.value import namespace as _namespace
 from .tracer import tape as _tape
 from .tracer.creation import (
-    arange,
     as_tensor,
     asarray,
     empty,
     empty_like,
-    eye,
+    from_dlpack,
     from_numpy,
     full,
     full_like,
-    linspace,
-    logspace,
     ones,
     ones_like,
     tensor,
@@ -71,8 +68,12 @@ from .tracer.random import (
     set_rng_state,
 )
 from .tracer.ranges import (
+    arange,
     empty_permuted,
+    eye,
     frombuffer,
+    linspace,
+    logspace,
     range,
     scalar_tensor,
     tril_indices,
@@ -110,6 +111,7 @@ set_default_dtype = _types.set_default_dtype
 globals().update(_namespace("torch"))
 
 from . import autograd, fft, linalg, signal, special  # noqa: E402
+from .autograd import is_anomaly_enabled  # noqa: E402
 
 
 def backend_available():

@@ -13,7 +13,7 @@ from typing import Any
 from .archive import STORAGE_OF, STORAGES, Reader, Writer, tensor_of, write_file
 from .ir.types import BY_NAME, DType
 from .nn.parameter import Parameter
-from .tracer.convert import _INTERNAL
+from .tracer.copying import INTERNAL, own_attributes
 from .tracer.tensor import Size, Tensor, device, require_cpu
 from .unpickling import DataUnpickler
 
@@ -79,7 +79,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]
 
     def reduce_tensor(self, tensor: Tensor) -> Any:
         if type(tensor) is Parameter:
-            state = {k: v for k, v in tensor.__dict__.items() if k not in _INTERNAL}
+            state = own_attributes(tensor)
             facts = (tensor.data, tensor.requires_grad, OrderedDict())
             return (_PARAMETER_WITH_STATE, (*facts, state)) if state else (_PARAMETER, facts)
         if type(tensor) is not Tensor:
@@ -159,7 +159,7 @@ def _rebuild_parameter(
         raise pickle.UnpicklingError("a parameter in the file is not a tensor")
     parameter = Parameter(data.detach(), bool(requires_grad))
     if isinstance(state, dict):
-        parameter.__dict__.update({k: v for k, v in state.items() if k not in _INTERNAL})
+        parameter.__dict__.update({k: v for k, v in state.items() if k not in INTERNAL})
     return parameter
 
 

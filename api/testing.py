@@ -7,8 +7,9 @@ import warnings
 
 import numpy as np
 
+from .ir.arguments import as_dtype
 from .ir.types import FLOAT, promote_types
-from .tracer.creation import as_dtype, as_tensor, empty
+from .tracer.creation import as_tensor, empty
 from .tracer.modes import no_grad
 from .tracer.random import randint
 from .tracer.tensor import Tensor

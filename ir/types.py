@@ -190,8 +190,11 @@ def default_dtype() -> DType:
 
 
 def set_default_dtype(dtype: DType) -> None:
-    if not isinstance(dtype, DType) or dtype.category != FLOAT:
-        raise TypeError(f"only floating-point types are supported as the default type, got {dtype}")
+    if not isinstance(dtype, DType):
+        raise TypeError("invalid dtype object: only floating-point types are supported as the "
+                        "default type")  # fmt: skip
+    if dtype.category != FLOAT:
+        raise TypeError(f"only floating-point types are supported as the default type, not {dtype}")
     _Defaults.float = dtype
 
 

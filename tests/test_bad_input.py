@@ -19,7 +19,8 @@ FAR = torch.tensor([0, 7])
             "without overflow",
         ),
         (lambda: torch.zeros(2.5), TypeError, "must be"),
-        (lambda: torch.zeros(2, -3), RuntimeError, "negative dimension -3"),
+        (lambda: torch.zeros(2, -3), RuntimeError, "non-negative. Got"),
+        (lambda: torch.ones(2, -3), RuntimeError, "negative dimension -3"),
         (lambda: torch.eye(2, -1), RuntimeError, "m must be greater or equal to 0, got -1"),
         (lambda: torch.eye(-2), RuntimeError, "n must be greater or equal to 0, got -2"),
         (lambda: torch.randperm(-1), RuntimeError, "negative dimension -1"),
@@ -30,6 +31,7 @@ FAR = torch.tensor([0, 7])
         (lambda: ONES + object(), TypeError, "unsupported operand"),
         (lambda: ONES.to("cuda"), (RuntimeError, AssertionError), "CUDA|cuda"),
         (lambda: torch.device("nowhere"), RuntimeError, "device"),
+        (lambda: torch.Generator("cuda"), RuntimeError, "Cannot get CUDA generator"),
     ],
 )
 def test_what_is_refused(call, error, phrase):

@@ -179,7 +179,7 @@ def test_bad_states_are_refused():
         generator.set_state(np.zeros(10, np.uint8))
     with pytest.raises(RuntimeError, match="Invalid mt19937 state"):
         generator.set_state(np.zeros(5056, np.uint8))
-    with pytest.raises(RuntimeError, match="only cpu"):
+    with pytest.raises(RuntimeError, match="only the CPU"):
         Generator("cuda")
 
 

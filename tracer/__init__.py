@@ -9,6 +9,7 @@ from . import (
     backward,
     callables,
     convert,
+    copying,
     creation,
     eager,
     engine,

@@ -45,7 +45,8 @@ def edge_of(value: Any) -> tuple[Node, int] | None:
     if isinstance(value, GradientEdge):
         return value.node, value.output_nr
     if not isinstance(value, Tensor):
-        raise TypeError(f"expected Tensor or GradientEdge, got {type(value).__name__}")
+        raise RuntimeError("all inputs have to be Tensors or GradientEdges, but got "
+                           f"{type(value).__name__}")  # fmt: skip
     return history(value)
 
 

@@ -1,12 +1,12 @@
-"""Tensors to Python and NumPy and back; dtype changes; copy and pickle."""
+"""Tensors to Python and NumPy and back; dtype changes."""
 
 from __future__ import annotations
 
-import copy as copy_module
 from typing import Any
 
 import numpy as np
 
+from ..ir.arguments import as_dtype, format_order, kind_of
 from ..ir.op import TABLE
 from ..ir.types import (
     BY_NAME,
@@ -97,6 +97,16 @@ def __array__(self: Tensor, dtype: Any = None, copy: Any = None) -> np.ndarray:
 
 
 @method
+def __dlpack__(self: Tensor, **options: Any) -> Any:
+    return numpy(self).__dlpack__(**{"stream": None, **options})
+
+
+@method
+def __dlpack_device__(self: Tensor) -> tuple[int, int]:
+    return self._array.__dlpack_device__()
+
+
+@method
 def __array_wrap__(
     self: Tensor, array: np.ndarray, context: Any = None, scalar: bool = False
 ) -> Any:
@@ -108,6 +118,11 @@ def one_element(self: Tensor, what: str) -> Any:
         raise ValueError("only one element tensors can be converted to Python scalars")
     escape(self, what)
     return self._values_array().item()
+
+
+def real_number(value: Any, wanted: DType) -> Any:
+    """`value`, a complex one without its imaginary part, which must be 0."""
+    return check_number(value, wanted).real if isinstance(value, complex) else value
 
 
 @method
@@ -131,12 +146,12 @@ Tensor.__nonzero__ = __bool__  # type: ignore[attr-defined]
 
 @method
 def __int__(self: Tensor) -> int:
-    return handed(self, "__int__", int(one_element(self, "int()")))
+    return handed(self, "__int__", int(real_number(one_element(self, "int()"), int64)))
 
 
 @method
 def __float__(self: Tensor) -> float:
-    return handed(self, "__float__", float(one_element(self, "float()")))
+    return handed(self, "__float__", float(real_number(one_element(self, "float()"), float64)))
 
 
 @method
@@ -217,34 +232,50 @@ def to_dtype(value: Any, dtype: Any, copy: bool = False) -> Any:
 
 
 def _to(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """to(dtype), to(device), to(device, dtype), to(other): on the CPU only dtypes change."""
-    dtype = kwargs.get("dtype")
-    where = kwargs.get("device")
-    copy = bool(kwargs.get("copy", False))
-    flags = 0
-    for argument in args:
-        if isinstance(argument, DType):
-            dtype = argument
-        elif isinstance(argument, Tensor):
-            dtype = argument.dtype
-        elif isinstance(argument, str) and argument in BY_NAME:
-            dtype = BY_NAME[argument]
-        elif isinstance(argument, bool):
-            copy, flags = (argument, flags + 1) if flags else (copy, flags + 1)
-        elif isinstance(argument, str | device | int):
-            where = argument
-        elif argument is not None:
-            raise TypeError(f"to() received an invalid combination of arguments - got "
-                            f"({type(argument).__name__})")  # fmt: skip
-    require_cpu(where)
-    return to_dtype(self, self.dtype if dtype is None else dtype, copy)
+    """to(dtype), to(device, dtype), to(other): on the CPU only dtypes change."""
+    given = _to_arguments(args, kwargs)
+    require_cpu(given.get("device"))
+    dtype = as_dtype(given.get("dtype"))
+    cast = to_dtype(self, self.dtype if dtype is None else dtype, bool(given.get("copy", False)))
+    order = format_order(given.get("memory_format"), self.ndim)
+    return cast if order is None else cast.contiguous(memory_format=given["memory_format"])
+
+
+_TO_NAMES = ("dtype", "device", "other", "non_blocking", "copy", "memory_format")
+
+
+def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `to` by name: torch has three ways to call it."""
+    first = args[0] if args else None
+    if isinstance(first, DType):
+        names: tuple[str, ...] = ("dtype", "non_blocking", "copy")
+    elif isinstance(first, Value):
+        names = ("other", "non_blocking", "copy")
+    else:
+        names = ("device", "dtype", "non_blocking", "copy")
+    given = {**dict(zip(names, args)), **kwargs}
+    where, dtype = given.get("device"), given.get("dtype")
+    if (
+        len(given) < len(args) + len(kwargs)
+        or given.keys() - set(_TO_NAMES)
+        or not (where is None or isinstance(where, str | int | device))
+        or not all(isinstance(given.get(flag, False), bool) for flag in ("non_blocking", "copy"))
+        or not (dtype is None or isinstance(dtype, DType) or dtype in (float, int, bool))
+    ):
+        kinds = ", ".join([*map(kind_of, args), *(f"{k}={kind_of(v)}" for k, v in kwargs.items())])
+        raise TypeError("to() received an invalid combination of arguments - got "
+                        f"({kinds}), but expected one of: (dtype), (device, dtype), "
+                        "(other)")  # fmt: skip
+    if "other" in given:
+        given["dtype"] = given["other"].dtype
+    return given
 
 
 Value.to = _to  # type: ignore[attr-defined]
 
 
 def _caster(name: str, dtype: DType) -> None:
-    def cast(self: Any, memory_format: Any = None) -> Any:
+    def cast(self: Any, *, memory_format: Any = None) -> Any:
         return to_dtype(self, dtype)
 
     cast.__name__ = cast.__qualname__ = name
@@ -260,8 +291,7 @@ for _name, _dtype in {
     _caster(_name, _dtype)
 
 
-@method
-def type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
+def legacy_type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **_: Any) -> Any:
     """The legacy type string, or a cast to `dtype`."""
     if dtype is None:
         return f"torch.{type_name(self.dtype)}"
@@ -271,7 +301,13 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False, **_: Any) 
             if legacy == short:
                 return to_dtype(self, BY_NAME[name])
         raise ValueError(f"invalid type: '{dtype}'")
-    return to_dtype(self, getattr(dtype, "legacy_dtype", dtype))
+    wanted = getattr(dtype, "legacy_dtype", dtype)
+    if not isinstance(wanted, DType):
+        raise TypeError("dtype must be a type, str, or dtype object")
+    return to_dtype(self, wanted)
+
+
+Tensor.type = legacy_type  # type: ignore[attr-defined]
 
 
 def type_as(self: Any, other: Any) -> Any:
@@ -292,61 +328,3 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
 def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Raises, as torch without CUDA does."""
     raise AssertionError("Torch not compiled with CUDA enabled")
-
-
-# --- copying and pickling ------------------------------------------------------------------------
-
-
-@method
-def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    if id(self) in memo:
-        return memo[id(self)]
-    if self.grad_fn is not None:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
-            "because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001"
-        )
-    fresh = self.__class__._wrap(self._array.copy(), self.dtype)
-    fresh._requires_grad = self._requires_grad
-    memo[id(self)] = fresh
-    if self._grad is not None:
-        fresh._grad = copy_module.deepcopy(self._grad, memo)
-    for name, value in self.__dict__.items():
-        if name not in _INTERNAL:
-            fresh.__dict__[name] = copy_module.deepcopy(value, memo)
-    return fresh
-
-
-_INTERNAL = {"_retains"}
-
-
-@method
-def __copy__(self: Tensor) -> Tensor:
-    fresh = self.__class__._wrap(self._array, self.dtype)
-    fresh._storage = self.storage_
-    fresh._requires_grad = self._requires_grad
-    return fresh
-
-
-@method
-def __reduce_ex__(self: Tensor, protocol: int) -> Any:
-    if self.grad_fn is not None:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) can be pickled; use "
-            "detach() first"
-        )
-    extra = {k: v for k, v in self.__dict__.items() if k not in _INTERNAL}
-    facts = (self.__class__, np.ascontiguousarray(self._array), self.dtype, self._requires_grad)
-    return rebuild, (*facts, extra)
-
-
-def rebuild(cls: Any, array: np.ndarray, dtype: DType, requires_grad: bool, extra: Any) -> Tensor:
-    """The tensor a pickle describes."""
-    if not array.flags.writeable:
-        array = array.copy()
-    fresh = cls._wrap(array, dtype)
-    fresh._requires_grad = requires_grad
-    fresh.__dict__.update(extra)
-    return fresh

@@ -29,7 +29,7 @@ def from_data(data: Any, dtype: DType | None) -> Tensor:
     """A tensor of a number, nested sequences, or an array, always copied."""
     if isinstance(data, np.ndarray | np.generic):
         notify("from_array")
-        source = from_numpy_dtype(data.dtype)
+        source = check_array(data)
         array = np.array(data, dtype=source.storage, order="C")
         return Tensor._wrap(array if dtype is None else cast_array(array, source, dtype).reshape(
             array.shape), dtype or source)  # fmt: skip
@@ -42,14 +42,31 @@ def from_data(data: Any, dtype: DType | None) -> Tensor:
     return Tensor._wrap(build(values, inferred.storage), inferred)
 
 
+def check_array(array: Any) -> DType:
+    """The dtype of an array that can be a tensor's memory."""
+    dtype = from_numpy_dtype(array.dtype)
+    if any(s < 0 for s in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array  with array.copy().) "
+        )
+    if not array.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order. "
+                         "Conversion between byte orders is currently not supported.")  # fmt: skip
+    return dtype
+
+
 def plain(data: Any) -> Any:
-    """Nested lists of Python numbers; tensors and arrays inside become lists."""
+    """Nested lists of Python numbers; arrays inside become lists, tensors are numbers."""
     if isinstance(data, _SEQUENCES):
         if any(isinstance(item, str) for item in data):
             raise ValueError("too many dimensions 'str'")
         return [plain(item) for item in data]
     if isinstance(data, Tensor):
-        return data.tolist()
+        if data.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return data.item()
     if isinstance(data, np.ndarray | np.generic):
         return data.tolist()
     if isinstance(data, bool | int | float | complex):
@@ -59,10 +76,10 @@ def plain(data: Any) -> Any:
     if (
         hasattr(data, "__len__")
         and hasattr(data, "__getitem__")
-        and not isinstance(data, str | dict)
+        and not isinstance(data, str | bytes | dict)
     ):
         return [plain(data[k]) for k in range(len(data))]
-    if isinstance(data, str):
+    if isinstance(data, str | bytes):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
 

@@ -7,6 +7,7 @@ from typing import Any
 from ..ir.types import default_dtype
 from .convert import escape
 from .printing import format_tensor
+from .tensor import PLAIN
 
 
 def tensor_text(tensor: Any) -> str:
@@ -23,4 +24,5 @@ def tensor_text(tensor: Any) -> str:
         default_dtype=default_dtype().name,
         requires_grad=tensor.requires_grad,
         grad_fn=name,
+        class_name="tensor" if type(tensor) in PLAIN else type(tensor).__name__,
     )

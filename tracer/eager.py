@@ -251,7 +251,9 @@ def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception
     if isinstance(error, TypeError) and "ufunc" in str(error):  # NumPy has no loop for the dtype
         word = type_word(next(t.dtype for t in types if t is not None))
         return NotImplementedError(f'"{op.name}_cpu" not implemented for {word!r}')
-    if isinstance(error, IndexError | NotImplementedError | MemoryError | TypeError):
+    if isinstance(error, MemoryError):
+        return RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {error}")
+    if isinstance(error, IndexError | NotImplementedError | TypeError):
         return error
     listed = ", ".join("none" if t is None else str(t) for t in types)
     return RuntimeError(f"{op.name}({listed}): {error}")

@@ -10,6 +10,14 @@ class Size(tuple):
 
     __slots__ = ()
 
+    def __new__(cls, sizes: Any = ()) -> Size:
+        self = tuple.__new__(cls, sizes)
+        for k, n in enumerate(self):
+            if n.__class__ is not int and not hasattr(n, "__index__"):
+                raise TypeError(f"torch.Size() takes an iterable of 'int' (item {k} is "
+                                f"'{type(n).__name__}')")  # fmt: skip
+        return self
+
     def __repr__(self) -> str:
         return f"torch.Size([{', '.join(map(str, self))}])"
 
@@ -41,6 +49,8 @@ class device:
         if not isinstance(kind, str):
             raise TypeError(f"device(): argument 'type' must be str, not {type(kind).__name__}")
         name, _, number = kind.partition(":")
+        if not name.isalpha():
+            raise RuntimeError(f"Invalid device string: '{kind}'")
         if name not in _KNOWN_DEVICES:
             raise RuntimeError(f"Expected one of {', '.join(_KNOWN_DEVICES)} device type at start "
                                f"of device string: {kind}")  # fmt: skip
@@ -81,12 +91,17 @@ _KNOWN_DEVICES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "id
 CPU = device("cpu")
 
 
-def require_cpu(wanted: Any) -> None:
-    """Raises torch's error for a device that is not the CPU."""
+def require_cpu(wanted: Any, pin_memory: bool = False) -> None:
+    """Raises torch's error for a device that is not the CPU, and for memory pinned for one."""
+    if pin_memory:
+        raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no "
+                           "pinned memory allocator is available on this system.")  # fmt: skip
     if wanted is None:
         return
     if isinstance(wanted, int):
-        wanted = f"cuda:{wanted}"
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    if not isinstance(wanted, str | device):
+        raise TypeError(f"argument 'device' must be torch.device, not {type(wanted).__name__}")
     kind = (wanted if isinstance(wanted, device) else device(wanted)).type
     if kind == "cuda":
         raise AssertionError("Torch not compiled with CUDA enabled")

@@ -36,6 +36,10 @@ class FunctionCtx:
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Names inputs that forward changed in place; each must be returned."""
+        for tensor in tensors:
+            if not isinstance(tensor, Tensor):
+                raise RuntimeError("mark_dirty can only accept variables, but argument is of type "
+                                   f"{type(tensor).__name__}")  # fmt: skip
         self.dirty_tensors = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
@@ -44,6 +48,9 @@ class FunctionCtx:
 
     def set_materialize_grads(self, value: bool) -> None:
         """False: missing gradients reach backward as None, not as zeros."""
+        if not isinstance(value, bool):
+            raise TypeError("set_materialize_grads received an invalid combination of arguments - "
+                            f"got ({type(value).__name__}), but expected (bool)")  # fmt: skip
         self.materialize_grads = value
 
     to_save: Any = None
@@ -207,7 +214,8 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use "
-            "new-style autograd function with static forward method."
+            "new-style autograd function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @staticmethod

@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import operator
 import os
+from typing import Any
 
 import numpy as np
+
+from .facts import CPU, device, require_cpu
 
 Array = np.ndarray
 
@@ -33,6 +36,15 @@ STATE = np.dtype(
 )
 
 
+def require_generator_on(where: Any) -> None:
+    """Only the CPU has one; torch's words for CUDA."""
+    kind = device(where).type if isinstance(where, str | device) else None
+    if kind == "cuda":
+        raise RuntimeError("Cannot get CUDA generator without ATen_cuda library: only the CPU has "
+                           "a generator here")  # fmt: skip
+    require_cpu(where)
+
+
 class Generator:
     """A source of random numbers with torch's names: `Generator().manual_seed(0)`."""
 
@@ -47,10 +59,9 @@ class Generator:
         "next_normal",
     )
 
-    def __init__(self, device: object = "cpu") -> None:
-        if str(device).split(":")[0] != "cpu":
-            raise RuntimeError(f"Generator: device {device} has no generator; only cpu has one")
-        self.device = device
+    def __init__(self, device: Any = CPU) -> None:
+        require_generator_on(device)
+        self.device = CPU
         self._begin(DEFAULT_SEED)
 
     def __getattr__(self, name: str) -> object:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import value as value_module
+from ..ir.arguments import must_be
 from ..ir.bind import state
 from ..ir.types import FLOAT, TensorType, type_word
 from .eager import cast_array, history, run
@@ -70,8 +71,6 @@ def run_inplace(
     watcher = getattr(state.top, "aliased", None)
     if watcher is not None:
         watcher(target, before)
-    args = tuple(before if a is target else a for a in args)
-    kwargs = {name: before if a is target else a for name, a in kwargs.items()}
     if repeated:
         result = run_in_turns(function, target, before, args, kwargs)
     else:
@@ -188,8 +187,8 @@ def check_history(target: Tensor) -> None:
 _INDIRECT = "its base or another view of its base has been modified inplace"
 _AMBIGUOUS = (
     "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
-    "code by moving both the view and the inplace either both inside the no_grad block (if you "
-    "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+    "code by moving both the view and the inplace either both inside the {} block (if you don't "
+    "want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
 )
 
 
@@ -201,9 +200,10 @@ def check_view(target: Tensor, what: str) -> None:
     who = "A view was created in no_grad mode and" if target._node is None else (
         f"Output {target._nr} of {short_name(target._node)} is a view and")  # fmt: skip
     if origin in ("no_grad", "inference"):
-        mode = "inference mode" if origin == "inference" else "no_grad mode"
+        mode, now, block = ("no_grad", "with grad mode enabled", "no_grad") if (
+            origin == "no_grad") else ("inference", "in normal mode", "inference_mode")  # fmt: skip
         raise RuntimeError(
-            f"A view was created in {mode} and {what} with grad mode enabled. {_AMBIGUOUS}"
+            f"A view was created in {mode} mode and {what} {now}. {_AMBIGUOUS.format(block)}"
         )
     if origin == "multi":
         mode = " with grad mode enabled" if target._node is None else ""
@@ -351,7 +351,7 @@ def take_shape(target: Tensor, result: Tensor) -> None:
 
 def copy_out(result: Tensor, out: Any, name: str) -> None:
     if not isinstance(out, Tensor):
-        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        raise must_be(name, "out", "Tensor", out)
     if result.dtype.category > out.dtype.category:
         raise RuntimeError(f"result type {type_word(result.dtype)} can't be cast to the desired "
                            f"output type {type_word(out.dtype)}")  # fmt: skip

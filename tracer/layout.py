@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ir.arguments import format_order
 from ..ir.bind import notify
 from ..ir.op import TABLE
 from ..ir.types import normalize_dim
@@ -50,7 +51,7 @@ def element_strides(tensor: Tensor) -> tuple[int, ...]:
 def stride(self: Tensor, dim: Any = None) -> Any:
     """Distance in elements between neighbours along each dimension."""
     strides = element_strides(self)
-    return strides if dim is None else strides[dim]
+    return strides if dim is None else strides[normalize_dim(dim, len(strides))]
 
 
 @method
@@ -72,15 +73,31 @@ def data_ptr(self: Tensor) -> int:
 
 @method
 def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
-    """Are the elements in row-major order without gaps?"""
+    """Are the elements in the format's order (row-major unless given) without gaps?"""
     notify("layout_asked", self)
-    return self._array.flags.c_contiguous
+    if memory_format is None or memory_format.name == "contiguous_format":
+        return self._array.flags.c_contiguous
+    try:
+        order = format_order(memory_format, self._array.ndim)
+    except RuntimeError:  # a format of tensors of another rank
+        return False
+    return self._array.transpose(order).flags.c_contiguous
 
 
 @method
 def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
-    """The tensor itself if contiguous, else a copy in row-major order."""
-    return self if is_contiguous(self) else TABLE["contiguous"](self)
+    """The tensor itself if contiguous, else a copy in the format's order."""
+    order = format_order(memory_format, self._array.ndim)
+    if is_contiguous(self, memory_format):
+        return self
+    return TABLE["contiguous"](self) if order is None else TABLE["contiguous"](self, order=order)
+
+
+@method
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the slowest to the fastest in memory."""
+    strides = element_strides(self)
+    return tuple(sorted(range(len(strides)), key=lambda d: (-strides[d], d)))
 
 
 @property

@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.arguments import as_dtype, whole_number
 from ..ir.ops import drawing
-from ..ir.ops.creation import shape_of
-from ..ir.ops.drawing import draw
+from ..ir.ops.creation import shape_in, shape_of
+from ..ir.ops.drawing import draw, memory_order
+from ..ir.ops.kinds import require_value
 from ..ir.types import DType, default_dtype, int64, uint8
 from . import discrete, rejection, sampling
-from .creation import as_dtype, finish
+from .creation import deliver, finish, size_given
 from .generator import Generator
 from .rounding import cast, scale_and_shift
+from .strided import preserve_format
 from .tensor import Tensor, require_cpu
 
 default_generator = Generator()
@@ -121,30 +124,22 @@ def get_rng_state() -> Tensor:
 
 def set_rng_state(new_state: Tensor) -> None:
     """Restores a state taken by `get_rng_state`."""
+    if not isinstance(new_state, Tensor):
+        raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
     default_generator.set_state(new_state._array)
 
 
 # --- tensors of random numbers -------------------------------------------------------------------
 
 
-def deliver(result: Tensor, requires_grad: bool, out: Any, name: str) -> Tensor:
-    """The result with its flag, or written to `out`."""
-    if out is None:
-        return finish(result, requires_grad)
-    from .inplace import copy_out
-
-    copy_out(result, out, name)
-    return out
-
-
 def _maker(name: str, distribution: str) -> Any:
     def function(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None,
                  requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
-                 names: Any = None, out: Any = None, **named: Any) -> Tensor:  # fmt: skip
-        require_cpu(device)
-        size = (named["size"],) if "size" in named else size
+                 out: Any = None, **named: Any) -> Tensor:  # fmt: skip
+        require_cpu(device, pin_memory)
+        shape = shape_of(name, size_given(name, size, named))
         wanted = as_dtype(dtype) or (default_dtype() if out is None else out.dtype)
-        result = draw_tensor(distribution, shape_of(size), wanted, generator=generator)
+        result = draw_tensor(distribution, shape, wanted, generator=generator)
         return deliver(result, requires_grad, out, name)
 
     function.__name__ = function.__qualname__ = name
@@ -156,21 +151,15 @@ rand = _maker("rand", "uniform")
 randn = _maker("randn", "normal")
 
 
-def memory_order(input: Tensor) -> Any:
-    """The dimensions from the slowest to the fastest in memory; None for the usual order."""
-    from ..ir.ops.nn_dropout import memory_order as order_of
-
-    return order_of(input)
-
-
 def _maker_like(name: str, distribution: str) -> Any:
     def function(input: Tensor, *, dtype: Any = None, generator: Any = None, layout: Any = None,
                  device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
                  memory_format: Any = None) -> Tensor:  # fmt: skip
-        require_cpu(device)
+        require_value(name, input)
+        require_cpu(device, pin_memory)
         wanted = as_dtype(dtype) or input.dtype
-        result = draw_tensor(distribution, input.shape, wanted, generator=generator,
-                             order=memory_order(input))  # fmt: skip
+        order = memory_order(input) if memory_format in (None, preserve_format) else None
+        result = draw_tensor(distribution, input.shape, wanted, generator=generator, order=order)
         return finish(result, requires_grad)
 
     function.__name__ = function.__qualname__ = name
@@ -186,31 +175,27 @@ def randint(*args: Any, generator: Any = None, dtype: Any = None, device: Any = 
             layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
             out: Any = None, **named: Any) -> Tensor:  # fmt: skip
     """randint(low=0, high, size, *, generator=None, out=None, dtype=torch.int64)."""
-    require_cpu(device)
-    values = list(args)
-    size = named.pop("size", None)
-    if size is None:
-        if not values or isinstance(values[-1], int):
-            raise TypeError("randint(): argument 'size' must be tuple of ints, not "
-                            f"{type(values[-1]).__name__ if values else 'missing'}")  # fmt: skip
-        size = values.pop()
-    low, high = _limits(values, named)
+    require_cpu(device, pin_memory)
+    low, high, size = _limits(args, named)
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= "
                            f"to={high}")  # fmt: skip
     wanted = as_dtype(dtype) or (int64 if out is None else out.dtype)
-    result = draw_tensor("integers", shape_of((size,)), wanted, generator=generator,
-                         parameters=(low, high))  # fmt: skip
+    result = draw_tensor("integers", size, wanted, generator=generator, parameters=(low, high))
     return deliver(result, requires_grad, out, "randint")
 
 
-def _limits(values: list[Any], named: dict[str, Any]) -> tuple[int, int]:
-    """low and high of randint, however they were given."""
-    if len(values) == 2:
-        return int(values[0]), int(values[1])
-    if len(values) == 1 and "high" in named:
-        return int(values[0]), int(named["high"])
-    return int(named.get("low", 0)), int(values[0] if values else named["high"])
+def _limits(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int, tuple[int, ...]]:
+    """low, high and size of randint, however they were given."""
+    short = len(args) + len(named) < 3
+    names = ("high", "size") if short else ("low", "high", "size")
+    given = {**dict(zip(names, args)), **named}
+    if len(args) > len(names) or given.keys() - {"low", "high", "size"} or "size" not in given:
+        raise TypeError("randint() received an invalid combination of arguments: give high and "
+                        "size, or low, high and size")  # fmt: skip
+    low, high = (whole_number("randint", word, given.get(word, 0), names.index(word) + 1)
+                 for word in (names[0], "high"))  # fmt: skip
+    return 0 if short else low, high, shape_in("randint", given["size"], len(names))
 
 
 def randint_like(input: Tensor, *args: Any, dtype: Any = None, **named: Any) -> Tensor:
@@ -223,7 +208,8 @@ def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = 
              layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
              out: Any = None) -> Tensor:  # fmt: skip
     """randperm(n, *, generator=None, out=None, dtype=torch.int64): 0..n-1 in random order."""
-    require_cpu(device)
+    require_cpu(device, pin_memory)
+    n = whole_number("randperm", "n", n, 1)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     wanted = as_dtype(dtype) or (int64 if out is None else out.dtype)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ir.arguments import as_dtype
 from ..ir.ops.creation import shape_of
-from ..ir.ops.drawing import drawn
+from ..ir.ops.drawing import drawn, memory_order
 from ..ir.ops.implicit import standard_gamma as gamma_sample
 from ..ir.ops.kinds import require_value
 from ..ir.types import broadcast_shapes, default_dtype, int64, type_word
 from ..ir.value import public
-from .creation import as_dtype
-from .random import deliver, draw_tensor, memory_order
+from .creation import deliver
+from .random import draw_tensor
 from .scalars import plain_number
 from .tensor import Tensor, require_cpu
 
@@ -149,7 +150,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
     if size is not None and not tensors:
         wanted = as_dtype(dtype) or (default_dtype() if out is None else out.dtype)
-        sample = draw_tensor("normal", shape_of((size,)), wanted, generator=generator,
+        sample = draw_tensor("normal", shape_of("normal", (size,), 3), wanted, generator=generator,
                              parameters=(float(mean), float(std)))  # fmt: skip
         return deliver(sample, requires_grad, out, "normal")
     if not tensors:

@@ -1,4 +1,4 @@
-"""More ways to make tensors: triangle indices, range, buffers, permuted memory."""
+"""More ways to make tensors: ranges, identity, triangle indices, buffers, permuted memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,147 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.arguments import as_dtype, plain_number, whole_number
 from ..ir.op import TABLE
 from ..ir.ops import questions
-from ..ir.types import INTEGER, DType, default_dtype, int64, type_word
-from .creation import arange, as_dtype, finish, number
+from ..ir.ops.creation import arange_values
+from ..ir.types import (
+    BOOL,
+    FLOAT,
+    INTEGER,
+    DType,
+    bfloat16,
+    default_complex,
+    default_dtype,
+    int64,
+    to_bfloat16,
+    type_word,
+)
+from .creation import deliver, finish
 from .strided import empty_strided
 from .tensor import Size, Tensor, require_cpu
 
 questions.make_size = Size
+
+
+# --- ranges --------------------------------------------------------------------------------------
+
+
+def arange(*bounds: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+           layout: Any = None, pin_memory: bool = False, out: Any = None,
+           **named: Any) -> Tensor:  # fmt: skip
+    """arange(end), arange(start, end), arange(start, end, step)."""
+    require_cpu(device, pin_memory)
+    start, end, step = _bounds(bounds, named)
+    for value in (start, end, step):
+        if isinstance(value, complex):
+            raise RuntimeError("value cannot be converted to type double without overflow")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise RuntimeError(f"unsupported range: {start} -> {end}")
+    given = as_dtype(dtype) or (None if out is None else out.dtype)
+    count, wanted = arange_values(start, end, step, given)
+    refuse_bool("arange_cpu", wanted)
+    result = TABLE["iota"](size=count, start=start, step=step, dtype=wanted)
+    return deliver(result, requires_grad, out, "arange")
+
+
+def _bounds(bounds: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+    """start, end and step of arange, however they were given."""
+    names = ("end",) if len(bounds) == 1 else ("start", "end", "step")
+    given = {**dict(zip(names, bounds)), **named}
+    if "end" not in given or len(bounds) > 3 or given.keys() - {"start", "end", "step"}:
+        raise TypeError("arange() received an invalid combination of arguments: give end; or "
+                        "start and end; or start, end and step")  # fmt: skip
+    return [plain_number("arange", name, given.get(name, default), max(len(bounds), 1))
+            for name, default in (("start", 0), ("end", None), ("step", 1))]  # fmt: skip
+
+
+def refuse_bool(kernel: str, dtype: DType) -> None:
+    """Ranges of bools are none."""
+    if dtype.category == BOOL:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+
+
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
+             out: Any = None) -> Tensor:  # fmt: skip
+    """linspace(start, end, steps): evenly spaced, both ends included."""
+    require_cpu(device, pin_memory)
+    array, wanted = _spaced("linspace", start, end, steps, dtype, out)
+    refuse_bool("linspace_cpu", wanted)
+    return deliver(Tensor._wrap(stored(array, wanted), wanted), requires_grad, out, "linspace")
+
+
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None,
+             device: Any = None, requires_grad: bool = False, layout: Any = None,
+             pin_memory: bool = False, out: Any = None) -> Tensor:  # fmt: skip
+    """logspace(start, end, steps, base=10.0): base to the powers of evenly spaced exponents."""
+    require_cpu(device, pin_memory)
+    array, wanted = _spaced("logspace", start, end, steps, dtype, out)
+    refuse_bool("logspace_cpu", wanted)
+    wide = np.complex128 if wanted.is_complex else np.float64
+    values = np.power(wide(base), array.astype(wide))
+    return deliver(Tensor._wrap(stored(values, wanted), wanted), requires_grad, out, "logspace")
+
+
+def _spaced(name: str, start: Any, end: Any, steps: Any, dtype: Any,
+            out: Any) -> tuple[np.ndarray, DType]:  # fmt: skip
+    """The evenly spaced numbers of linspace, and the dtype to store them in."""
+    for word, value in (("start", start), ("end", end)):
+        if isinstance(value, Tensor) and value.ndim:
+            raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got "
+                               f"{word} with {value.ndim} dimension(s).")  # fmt: skip
+    start, end = plain_number(name, "start", start, 1), plain_number(name, "end", end, 2)
+    steps = whole_number(name, "steps", steps, 3)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    complex_ = isinstance(start, complex) or isinstance(end, complex)
+    default = default_complex() if complex_ else default_dtype()
+    wanted = as_dtype(dtype) or (default if out is None else out.dtype)
+    wide = name == "logspace" and wanted.category <= FLOAT
+    return symmetric_range(start, end, steps, wanted, wide), wanted
+
+
+def symmetric_range(start: Any, end: Any, steps: int, dtype: DType, wide: bool) -> np.ndarray:
+    """torch counts from both ends towards the middle, in the result's precision unless `wide`."""
+    compute = np.float64 if wide or dtype.category < FLOAT else dtype.compute.type
+    low_bits = dtype.itemsize == 2 and dtype.category == FLOAT and not wide
+
+    def rounded(value: Any) -> Any:
+        if not low_bits:
+            return value
+        return Tensor._wrap(stored(np.asarray(value), dtype), dtype)._values_array().astype(compute)
+
+    first, last = rounded(compute(start)), rounded(compute(end))
+    if steps == 1:
+        return np.array([first], dtype=compute)
+    step = rounded(rounded(last - first) / compute(max(steps - 1, 1)))
+    k = np.arange(steps)
+    low = first + rounded(step * k.astype(compute))
+    high = last - rounded(step * (steps - k - 1).astype(compute))
+    return np.where(k < steps // 2, low, high)
+
+
+def stored(values: np.ndarray, dtype: DType) -> np.ndarray:
+    return to_bfloat16(values) if dtype is bfloat16 else values.astype(dtype.storage)
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
+        requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
+        out: Any = None) -> Tensor:  # fmt: skip
+    """eye(n, m=None): ones on the diagonal."""
+    require_cpu(device, pin_memory)
+    n = whole_number("eye", "n", n, 1)
+    m = n if m is None else whole_number("eye", "m", m, 2)
+    for name, size in (("n", n), ("m", m)):
+        if size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
+    wanted = as_dtype(dtype) or (default_dtype() if out is None else out.dtype)
+    array = stored(np.eye(n, m, dtype=wanted.compute), wanted)
+    return deliver(Tensor._wrap(array, wanted), requires_grad, out, "eye")
+
+
+# --- others --------------------------------------------------------------------------------------
 
 
 def _triangle_indices(name: str, keep: Any) -> Any:
@@ -57,7 +190,8 @@ def range(
     )
     if end is None:
         start, end = 0, start
-    start, end, step = number(start), number(end), number(step)
+    start, end, step = (plain_number("range", word, value, k) for k, (word, value) in enumerate(
+        (("start", start), ("end", end), ("step", step)), 1))  # fmt: skip
     count = math.floor((end - start) / step) + 1
     wanted = as_dtype(dtype) or default_dtype()
     return arange(start, start + count * step - step / 2, step, dtype=wanted, device=device,
@@ -71,7 +205,8 @@ def scalar_tensor(
     """scalar_tensor(s): a tensor without dimensions, of the default dtype unless given."""
     require_cpu(device)
     wanted = as_dtype(dtype) or default_dtype()
-    return finish(TABLE["full"](size=(), fill_value=number(s), dtype=wanted), requires_grad)
+    value = plain_number("scalar_tensor", "s", s, 1)
+    return finish(TABLE["full"](size=(), fill_value=value, dtype=wanted), requires_grad)
 
 
 def frombuffer(

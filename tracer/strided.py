@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.arguments import as_dtype
 from ..ir.ops.strided import strided_array
 from ..ir.types import default_dtype
 from .convert import method
-from .creation import as_dtype, finish, legacy_tensor
+from .creation import finish, legacy_tensor
 from .data import from_data
 from .tensor import Tensor, require_cpu
 
@@ -72,8 +73,11 @@ def empty_strided(
     require_cpu(device)
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
-        raise RuntimeError(f"mismatch in length of strides and shape: sizes {list(size)}, strides "
-                           f"{list(stride)}")  # fmt: skip
+        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of "
+                           f"strides ({len(stride)})")  # fmt: skip
+    if any(s < 0 for s in stride):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and "
+                           f"strides={list(stride)}")  # fmt: skip
     wanted = as_dtype(dtype) or default_dtype()
     count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride))
     memory = np.zeros(count, wanted.storage)

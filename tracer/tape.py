@@ -62,7 +62,8 @@ class Node:
 
     def name(self) -> str:
         """torch's name of the node."""
-        return type(self).__name__
+        kind = type(self).__name__  # all but those of generated code are named with their namespace
+        return f"torch::autograd::{kind}" if kind == "CopyBackwards" else kind
 
     def apply(self, grads: list[Any]) -> list[Any]:
         """Gradients of all inputs, aligned with `edges`."""

@@ -101,7 +101,9 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     @property
     def shape(self) -> Size:
-        return Size(self._array.shape) if watched_shape is None else watched_shape(self)
+        if watched_shape is not None:
+            return watched_shape(self)
+        return tuple.__new__(Size, self._array.shape)
 
     @property
     def ndim(self) -> int:
@@ -294,7 +296,8 @@ class Tensor(Value, metaclass=_TensorMeta):
                 "Can't detach views in-place. Use detach() instead. If you are using "
                 "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
                 "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
-                "these gradients."
+                "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
+                "function in torch/optim/optimizer.py as the solution."
             )
         if self._requires_grad:
             self._mark = ("detach_()", user_place())

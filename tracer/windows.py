@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.arguments import as_dtype
 from ..ir.numerics.bessel import i0
 from ..ir.types import bfloat16, default_dtype, to_bfloat16, type_word
-from .creation import as_dtype, finish
+from .creation import finish
 from .tensor import Tensor, require_cpu
 
 Formula = Callable[[np.ndarray, float], np.ndarray]  # of the positions and the last one

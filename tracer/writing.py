@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.arguments import must_be
 from ..ir.op import TABLE
 from .convert import _from_array, method, to_dtype
 from .inplace import run_inplace
@@ -18,8 +19,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     if isinstance(src, int | float | complex | np.number | np.bool_):
         src = _from_array(src)
     if not isinstance(src, Tensor):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not "
-                        f"{src.__class__.__name__}")  # fmt: skip
+        raise must_be("copy_", "other", "Tensor", src, 1)
     return run_inplace(copy, self, (src,), {})
 
 

@@ -93,7 +93,7 @@ def _check_inputs(inputs):
     if not found:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them "
-            "have  requires_grad=True."
+            "have requires_grad=True."
         )
 
 

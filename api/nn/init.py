@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..tracer.creation import empty_like
-from ..tracer.creation import eye as _identity
 from ..tracer.modes import no_grad
 from ..tracer.random import randperm
+from ..tracer.ranges import eye as _identity
 from ..tracer.tensor import Tensor
 
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",

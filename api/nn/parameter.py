@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from ..tracer.convert import _INTERNAL
+from ..tracer.copying import own_attributes
 from ..tracer.creation import empty
 from ..tracer.eager import PLAIN_CLASSES
 from ..tracer.tensor import Tensor, _TensorMeta
@@ -52,8 +52,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        extra = {k: v for k, v in self.__dict__.items() if k not in _INTERNAL}
-        return rebuild_parameter, (self.data, self.requires_grad, OrderedDict(), extra)
+        facts = (self.data, self.requires_grad, OrderedDict(), own_attributes(self))
+        return rebuild_parameter, facts
 
 
 def rebuild_parameter(

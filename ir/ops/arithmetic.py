@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import format_order
 from ..op import Decompose, Scalar, define
 from ..types import COMPLEX, FLOAT, DType, TensorType, bfloat16, bool_, complex128, float64
 from ..value import Value, public
@@ -259,8 +260,10 @@ clone = define(
 )  # fmt: skip
 contiguous = define(
     "contiguous", "self -> result", node="CloneBackward0",
-    numpy=lambda x: x.copy(), infer=lambda self: self,
-    lower=Decompose(lambda self: self), kind="pointwise", moves_data=True,
+    numpy=lambda x, *, order=None: x.copy() if order is None else (
+        x.transpose(order).copy().transpose(np.argsort(order))),
+    infer=lambda self, *, order=None: self,
+    lower=Decompose(lambda self, *, order=None: self), kind="pointwise", moves_data=True,
     vjp=dict(self=lambda grad: grad),
 )  # fmt: skip
 alias = define(
@@ -274,8 +277,11 @@ alias = define(
 
 @public("clone")
 def clone_(input: Any, *, memory_format: Any = None) -> Any:
-    """clone(input): a copy that gradients flow through."""
-    return clone(input)
+    """clone(input, *, memory_format=preserve_format): a copy that gradients flow through."""
+    if memory_format is None or memory_format.name == "preserve_format":
+        return clone(input)
+    order = format_order(memory_format, input.ndim)
+    return contiguous(input) if order is None else contiguous(input, order=order)
 
 
 # Cuts the gradient in IR, where there is no grad mode: recorded for detach() and under no_grad.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..types import BOOL, INTEGER, default_dtype, type_word
-from ..value import Value, public
+from ..value import public
+from .kinds import require_value
 from .reduce import check_tensor
 
 
@@ -13,16 +14,10 @@ from .reduce import check_tensor
 def equal(input: Any, other: Any) -> bool:
     """equal(input, other): same shape and same elements? NaN equals nothing."""
     check_tensor("equal", input)
-    _check_other("equal", other)
+    require_value("equal", other, "other", 1)
     if tuple(input.shape) != tuple(other.shape):
         return False
     return bool(input.eq(other).all())
-
-
-def _check_other(name: str, other: Any) -> None:
-    if not isinstance(other, Value):
-        raise TypeError(f"{name}(): argument 'other' (position 2) must be Tensor, not "
-                        f"{type(other).__name__}")  # fmt: skip
 
 
 @public("isclose")
@@ -31,7 +26,7 @@ def isclose(
 ) -> Any:
     """isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False): elementwise."""
     check_tensor("isclose", input)
-    _check_other("isclose", other)
+    require_value("isclose", other, "other", 1)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{type_word(input.dtype)} did not match {type_word(other.dtype)}")
     for word, value in (("rtol", rtol), ("atol", atol)):

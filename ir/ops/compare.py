@@ -19,7 +19,7 @@ from ..types import (
 )
 from ..value import FUNCTIONS, Value, public
 from .choosing import choose
-from .kinds import operands, pointwise, refuse, refusing
+from .kinds import operands, pointwise, refuse, refusing, require_value
 from .views import zeros
 
 
@@ -105,9 +105,10 @@ def whole_numbers(count: int, low: int = -9, high: int = 9) -> Any:
                         (tuple(rng.integers(low, high, ()) for _ in range(count)), {})]  # fmt: skip
 
 
-def _bits(name: str, function: Any, method: str = "", kinds: str = "fc") -> Any:
+def _bits(name: str, function: Any, method: str = "", kinds: str = "fc", kernel: str = "") -> Any:
+    """`kernel` is what torch's errors call the op, `method` what the scalar reader does."""
     method = method or name
-    return pointwise(name, "self other -> result", numpy=refusing(name, kinds, function),
+    return pointwise(name, "self other -> result", numpy=refusing(kernel or name, kinds, function),
                      samples=whole_numbers(2),
                      scalar=lambda s, a, b: getattr(s, method)(a, b))  # fmt: skip
 
@@ -130,9 +131,10 @@ def _shift(function: Any, beyond: Any) -> Any:
 bitwise_and = _bits("bitwise_and", np.bitwise_and)
 bitwise_or = _bits("bitwise_or", np.bitwise_or)
 bitwise_xor = _bits("bitwise_xor", np.bitwise_xor)
-bitwise_left_shift = _bits("bitwise_left_shift", _shift(np.left_shift, np.zeros_like), "shl", "fcb")
+bitwise_left_shift = _bits("bitwise_left_shift", _shift(np.left_shift, np.zeros_like), "shl",
+                           "fcb", "lshift")  # fmt: skip
 bitwise_right_shift = _bits("bitwise_right_shift", _shift(
-    np.right_shift, lambda a: np.where(a < 0, -1, 0)), "shr", "fcb")  # fmt: skip
+    np.right_shift, lambda a: np.where(a < 0, -1, 0)), "shr", "fcb", "rshift")  # fmt: skip
 
 
 def _invert(x: np.ndarray) -> Any:
@@ -190,9 +192,7 @@ def where_(condition: Any, input: Any = None, other: Any = None) -> Any:
     """where(condition, input, other), or where(condition) for the indices of true elements."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    if not isinstance(condition, Value):
-        raise TypeError("where(): argument 'condition' (position 1) must be Tensor, not "
-                        f"{type(condition).__name__}")  # fmt: skip
+    require_value("where", condition, "condition")
     if condition.dtype is not bool_:
         if condition.dtype.name != "uint8":
             raise RuntimeError(

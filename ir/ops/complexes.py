@@ -187,8 +187,9 @@ def adjoint(input: Any) -> Any:
 def _hermitian(self: Any) -> Any:
     """The conjugate transpose of a matrix."""
     if self.ndim not in (0, 2):
+        batches = " For batches of matrices, consider using tensor.mH" if self.ndim > 2 else ""
         raise RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got "
-                           f"{self.ndim}-D tensor.")  # fmt: skip
+                           f"{self.ndim}-D tensor.{batches}")  # fmt: skip
     return adjoint(self) if self.ndim else conj(self)
 
 

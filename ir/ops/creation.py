@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import as_dtype, fill_number, must_be, sizes
 from ..op import Decompose, Scalar, define
 from ..types import (
     DType,
@@ -17,7 +18,7 @@ from ..types import (
     int64,
     scalar_dtype,
 )
-from ..value import public
+from ..value import Value, public
 
 
 def _full(*, size: Any, fill_value: Any, dtype: DType) -> np.ndarray:
@@ -101,15 +102,31 @@ zero = define(
 )  # fmt: skip
 
 
-def shape_of(values: Any) -> tuple[int, ...]:
-    """The shape of `f(2, 3)` or `f((2, 3))`; RuntimeError for negative sizes."""
-    from .views import sizes
-
-    size = sizes(tuple(values))
+def shape_of(name: str, values: Any, position: int = 1) -> tuple[int, ...]:
+    """The argument `size` of the factory `name`, called f(2, 3) or f((2, 3))."""
+    size = sizes(name, tuple(values), position)
     for n in size:
         if n < 0:
+            if name == "zeros":
+                raise RuntimeError("zeros: Dimension size must be non-negative. Got "
+                                   f"{list(size)}")  # fmt: skip
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
     return size
+
+
+def shape_in(name: str, size: Any, position: int = 1) -> tuple[int, ...]:
+    """The argument `size` of a factory that takes one sequence."""
+    if not isinstance(size, list | tuple):
+        raise must_be(name, "size", "tuple of ints", size, position)
+    return shape_of(name, (size,), position)
+
+
+def filled(name: str, shape: tuple[int, ...], fill_value: Any, dtype: DType) -> Any:
+    """A constant of a shape; the value may be held by a tensor without dims."""
+    value = fill_number(name, fill_value)
+    if isinstance(value, Value):
+        return value.to(dtype).expand(shape).clone()
+    return full(size=shape, fill_value=value, dtype=dtype)
 
 
 @public("new_full", spaces="")
@@ -125,7 +142,8 @@ def new_full(
     pin_memory: bool = False,
 ) -> Any:
     """new_full(size, fill_value): of this tensor's dtype."""
-    result = full(size=shape_of((size,)), fill_value=fill_value, dtype=dtype or input.dtype)
+    shape = shape_in("new_full", size)
+    result = filled("new_full", shape, fill_value, as_dtype(dtype) or input.dtype)
     return result.requires_grad_() if requires_grad else result
 
 
@@ -133,8 +151,8 @@ def _new(name: str, value: int) -> None:
     def function(input: Any, *size: Any, dtype: Any = None, device: Any = None,
                  requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
                  **named: Any) -> Any:  # fmt: skip
-        size = named.get("size", size)
-        return new_full(input, shape_of(size), value, dtype=dtype, requires_grad=requires_grad)
+        shape = shape_of(name, named.get("size", size))
+        return new_full(input, shape, value, dtype=dtype, requires_grad=requires_grad)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(*size): of this tensor's dtype."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..types import FLOAT, INTEGER, bool_, default_dtype, normalize_dim
+from ..types import FLOAT, INTEGER, bool_, default_dtype, int64, normalize_dim
 from ..value import Value, public
 from .joining import cat_
 
@@ -164,7 +164,7 @@ def vander(x: Any, N: Any = None, *, increasing: bool = False) -> Any:
     count = x.shape[0] if N is None else N
     if count < 0:
         raise RuntimeError("N must be non-negative.")
-    wide = x if x.dtype.category >= FLOAT else x.to("int64")
+    wide = x if x.dtype.category >= FLOAT else x.to(int64)
     columns = wide.new_ones((x.shape[0], min(count, 1)))
     if count > 1:
         powers = wide.unsqueeze(1).expand((x.shape[0], count - 1)).cumprod(1)

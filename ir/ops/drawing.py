@@ -20,6 +20,16 @@ Ints = tuple[int, ...]
 source: Any = None
 
 
+def memory_order(input: Any) -> Ints | None:
+    """The dimensions from the slowest to the fastest in memory; None for the usual order."""
+    array = getattr(input, "_array", None)
+    if array is None or array.flags.c_contiguous:
+        return None
+    order = tuple(sorted(range(array.ndim), key=lambda d: (-array.strides[d], d)))
+    dense = array.transpose(order).flags.c_contiguous
+    return order if dense and order != tuple(range(array.ndim)) else None
+
+
 def _draw(*operands: np.ndarray, distribution: str, size: Ints, dtype: DType,
           parameters: tuple[Any, ...] = (), generator: Any = None,
           order: Ints | None = None) -> Any:  # fmt: skip

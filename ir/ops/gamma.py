@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import whole_number
 from ..numerics import gamma, incomplete
 from ..op import define
 from ..types import TensorType
@@ -49,12 +50,10 @@ def polygamma(input: Any, n: Any) -> Any:
     if not isinstance(input, Value):
         input, n = n, input
     require_value("polygamma", input, "input", 1)
-    if isinstance(n, Value) or not hasattr(n, "__index__"):
-        raise TypeError("polygamma(): argument 'n' (position 1) must be int, not "
-                        f"{type(n).__name__}")  # fmt: skip
+    n = whole_number("polygamma", "n", n, 1)
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return polygamma_op(input, n=int(n))
+    return polygamma_op(input, n=n)
 
 
 def _mvlgamma(x: np.ndarray, *, p: int) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import must_be
 from ..op import TABLE, Op, Reduce, Scalar, View, define
 from ..types import (
     BOOL,
@@ -157,8 +158,7 @@ def no_derivative(message: str) -> Callable[..., Any]:
 def require_value(name: str, value: Any, word: str = "input", position: int = 0) -> None:
     """torch's TypeError for an argument that must be a tensor."""
     if not isinstance(value, Value):
-        raise TypeError(f"{name}(): argument '{word}' (position {position + 1}) must be Tensor, "
-                        f"not {type(value).__name__}")  # fmt: skip
+        raise must_be(name, word, "Tensor", value, position + 1)
 
 
 NUMBERS = (int, float, complex)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import must_be
 from ..types import FLOAT, DType, TensorType, type_word
 from ..value import Value, public
 from .creation import full
@@ -29,8 +30,7 @@ def linalg(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 def check_tensor(name: str, value: Any, argument: str = "A") -> None:
     if not isinstance(value, Value):
-        raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not "
-                        f"{type(value).__name__}")  # fmt: skip
+        raise must_be(name, argument, "Tensor", value)
 
 
 def check_float(name: str, value: Any, *, low: bool = False) -> None:

@@ -7,21 +7,11 @@ from typing import Any
 
 from ..types import FLOAT, DType, bool_, normalize_dim, type_word
 from ..value import public
-from .drawing import draw
+from .drawing import draw, memory_order
 from .nn_activations import rrelu_mean, rrelu_with_noise
 from .nn_common import check_value, floats_only, maybe_inplace
 
 Ints = tuple[int, ...]
-
-
-def memory_order(input: Any) -> Ints | None:
-    """The dimensions from the slowest to the fastest in memory; None for the usual order."""
-    array = getattr(input, "_array", None)
-    if array is None or array.flags.c_contiguous:
-        return None
-    order = tuple(sorted(range(array.ndim), key=lambda d: (-array.strides[d], d)))
-    dense = array.transpose(order).flags.c_contiguous
-    return order if dense and order != tuple(range(array.ndim)) else None
 
 
 # --- dropout -------------------------------------------------------------------------------------

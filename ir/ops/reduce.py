@@ -9,7 +9,7 @@ import numpy as np
 
 from ..bind import state
 from ..op import Decompose
-from ..types import FLOAT, TensorType, bool_, normalize_dims, type_word
+from ..types import FLOAT, TensorType, bool_, normalize_dims, type_word, uint8
 from ..value import Value, public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduced_shape, reduction
@@ -177,9 +177,9 @@ def _quantifier(name: str, ufunc: Any, combine: Any, start: int) -> Any:
     def function(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
         check_tensor(name, input)
         if dim is not None and not isinstance(dim, int) and not len(dim):
-            return input.to("uint8" if input.dtype.name == "uint8" else "bool")
+            return input.to(uint8 if input.dtype is uint8 else bool_)
         result = op(input, keepdim=keepdim, **reduce_dims(input, dim))
-        return result.to("uint8") if input.dtype.name == "uint8" else result
+        return result.to(uint8) if input.dtype is uint8 else result
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input, dim=None, keepdim=False)."

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import must_be
 from ..op import define
 from ..types import BOOL, COMPLEX, TensorType, int64, normalize_dim, type_word
 from ..value import public
@@ -230,7 +231,7 @@ def check_dim(name: str, input: Any, dim: Any) -> int:
     """One dimension that is not empty."""
     check_tensor(name, input)
     if not isinstance(dim, int):
-        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+        raise must_be(name, "dim", "int", dim)
     wrapped = normalize_dim(dim, input.ndim)
     if input.ndim and input.shape[wrapped] == 0:
         raise IndexError(f"{name}(): Expected reduction dim {wrapped} to have non-zero size.")

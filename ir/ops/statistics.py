@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..types import FLOAT, INTEGER, float32, float64, normalize_dim, type_word
+from ..types import FLOAT, INTEGER, float32, float64, int64, normalize_dim, type_word
 from ..value import Value, public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduction
@@ -96,9 +96,9 @@ def _ranks(lines: Any, q: Any, ignore_nan: bool) -> Any:
 def _interpolated(lines: Any, ranks: Any, interpolation: str) -> Any:
     rounded = {"lower": "floor", "higher": "ceil", "nearest": "round"}.get(interpolation)
     if rounded is not None:
-        return lines.gather(-1, getattr(ranks, rounded)().to("int64"))
-    below = ranks.to("int64")
-    low, high = lines.gather(-1, below), lines.gather(-1, ranks.ceil().to("int64"))
+        return lines.gather(-1, getattr(ranks, rounded)().to(int64))
+    below = ranks.to(int64)
+    low, high = lines.gather(-1, below), lines.gather(-1, ranks.ceil().to(int64))
     weights = ranks.new_full(ranks.shape, 0.5) if interpolation == "midpoint" else ranks - below
     return low.lerp(high, weights)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ... import cat
-from ...tracer.creation import eye, zeros_like
+from ...tracer.creation import zeros_like
 from ...tracer.modes import no_grad
 from ...tracer.random import randn
+from ...tracer.ranges import eye
 from ...tracer.tensor import Tensor
 from .. import functional as F
 from ..modules.module import Module

@@ -9,7 +9,8 @@ import numpy as np
 
 from ... import cat, stack
 from ...ir.types import int64
-from ...tracer.creation import arange, as_tensor, empty_like, full
+from ...tracer.creation import as_tensor, empty_like, full
+from ...tracer.ranges import arange
 from ...tracer.tensor import Tensor, require_cpu
 
 

@@ -1,0 +1,114 @@
+"""Arguments checked, with torch's words for what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .dims import is_dim
+from .types import BY_NAME, DType
+from .value import Value
+
+
+def kind_of(value: Any) -> str:
+    """The class of `value` as torch's messages name it."""
+    kind = type(value)
+    if kind is DType:
+        return "torch.dtype"
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+
+
+def must_be(name: str, argument: str, wanted: str, value: Any, position: int = 0) -> TypeError:
+    """torch's error for an argument of the wrong class; `position` counts from 1, 0 leaves it out.
+
+    >>> must_be("eye", "n", "int", 2.5, 1)
+    TypeError("eye(): argument 'n' (position 1) must be int, not float")
+    """
+    where = f" (position {position})" if position else ""
+    return TypeError(f"{name}(): argument '{argument}'{where} must be {wanted}, not "
+                     f"{kind_of(value)}")  # fmt: skip
+
+
+def whole_number(name: str, argument: str, value: Any, position: int) -> int:
+    """An argument that counts: an int, or what stands for one, but not a bool."""
+    if value.__class__ is int:
+        return value
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise must_be(name, argument, "int", value, position)
+    try:
+        return int(value.__index__())
+    except TypeError:  # a tensor or an array that is no single int
+        raise must_be(name, argument, "int", value, position) from None
+
+
+def fill_number(name: str, value: Any, position: int = 2) -> Any:
+    """The argument `fill_value`: a number, or a tensor without dims that stands for one."""
+    if isinstance(value, Value) and value.ndim == 0 and not value.requires_grad:
+        return value
+    return plain_number(name, "fill_value", value, position)
+
+
+def plain_number(name: str, argument: str, value: Any, position: int) -> Any:
+    """A Python number: `value` itself, or what a NumPy scalar or a tensor without dims holds."""
+    if value.__class__ in (int, float, bool):
+        return value
+    single = isinstance(value, Value) and value.ndim == 0 and not value.requires_grad
+    if single or isinstance(value, np.generic):
+        return value.item()
+    if not isinstance(value, int | float | complex):
+        raise must_be(name, argument, "Number", value, position)
+    return value
+
+
+def as_dtype(dtype: Any) -> DType | None:
+    """A dtype argument checked; None means "infer"."""
+    if dtype is None or isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, type) and dtype in _PYTHON_TYPES:
+        return BY_NAME[_PYTHON_TYPES[dtype]]
+    raise TypeError(f"argument 'dtype' must be torch.dtype, not {kind_of(dtype)}")
+
+
+_PYTHON_TYPES: dict[type, str] = {float: "float64", int: "int64", bool: "bool"}
+
+
+def sizes(name: str, values: tuple[Any, ...], position: int = 1) -> tuple[int, ...]:
+    """The argument `size` of `f(2, 3)` or `f((2, 3))`; sizes below 0 are refused elsewhere."""
+    one = len(values) == 1
+    if one and isinstance(values[0], list | tuple):
+        one, values = False, tuple(values[0])
+    return tuple([
+        v if v.__class__ is int else _one_size(name, v, k, one, position)
+        for k, v in enumerate(values)
+    ])  # fmt: skip
+
+
+def _one_size(name: str, value: Any, k: int, alone: bool, position: int) -> Any:
+    """One of the sizes; torch tells an only one, the first and later ones apart."""
+    if is_dim(value):
+        return value
+    if k or not isinstance(value, bool):
+        try:
+            return int(value.__index__())
+        except (AttributeError, TypeError):  # a tensor or an array that is no single int
+            pass
+    if alone:
+        raise must_be(name, "size", "tuple of ints", value, position)
+    where = f"{name}(): argument 'size'"
+    if k == 0:
+        raise TypeError(f"{where} (position {position}) must be tuple of ints, but found element "
+                        f"of type {kind_of(value)} at pos 0")  # fmt: skip
+    raise TypeError(f'{where} failed to unpack the object at pos {k + 1} with error "type must be '
+                    f'tuple of ints,but got {kind_of(value)}"')  # fmt: skip
+
+
+_ORDERS = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
+
+
+def format_order(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
+    """The dimensions in the order of a memory format, slowest first; None for the usual order."""
+    order = _ORDERS.get(getattr(memory_format, "name", ""))
+    if order is not None and len(order) != ndim:
+        raise RuntimeError(f"required rank {len(order)} tensor to use {memory_format.name} format")
+    return order
