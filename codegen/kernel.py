@@ -100,8 +100,9 @@ class Lowering:
             value = self.value(var, e)
             whole = cluster.inner is None or bool(e.depends_on() & cluster.inner)
             effects.append((cluster.stage[var], whole, self.store(var, e, value)))
-        for (var, _), at in list(self.known.items()):
-            if kernel.instrs[at].kind == FOLD:
+        for at, instr in enumerate(kernel.instrs):
+            if instr.kind == FOLD:
+                (var,) = instr.node.outputs  # type: ignore[union-attr]
                 effects.append((cluster.stage[var] - 1, True, at))
         self.finish(effects, roots)
         return kernel

@@ -66,7 +66,7 @@ def difference(program: Program) -> Difference | None:
 
 def plain_difference(expected: Outcome, seen: Outcome, route: str, call: int) -> Difference | None:
     """Disagreement in errors, names, dtypes, shapes and history."""
-    if expected.error != seen.error and not overwritten(expected):
+    if expected.error != seen.error and not only_eager(expected):
         detail = (f"{expected.error or 'no error'} {expected.message[:200]!r} eagerly, "
                   f"{seen.error or 'no error'} {seen.message[:300]!r} here")  # fmt: skip
         return Difference(route, "error " + seen.error, "the call", call, detail)
@@ -84,11 +84,11 @@ def plain_difference(expected: Outcome, seen: Outcome, route: str, call: int) ->
     return None
 
 
-def overwritten(eager: Outcome) -> bool:
-    """Did eager's bookkeeping of writes in place refuse? A graph has all its values, so compiled
-    code computes the gradient (as torch's compiler does)."""
-    return any(words in eager.message for words in (
-        "modified by an inplace operation", "is a view and its base"))  # fmt: skip
+def only_eager(eager: Outcome) -> bool:
+    """Is it an error that compiled code need not raise, as torch's compiler does not? Those of
+    bookkeeping of writes in place (a graph has all its values), and of values nobody uses."""
+    known = ("modified by an inplace operation", "is a view and its base", "ZeroDivisionError")
+    return any(words in eager.message for words in known)
 
 
 def measured(program: Program) -> tuple[list[dict[str, Bound]], bool]:
@@ -107,18 +107,23 @@ def measured(program: Program) -> tuple[list[dict[str, Bound]], bool]:
     bounds = []
     for call, outcome in enumerate(exact):
         others = [run_[call] for run_ in noisy]
-        bounds.append(bounds_of(outcome, others, epsilon))
+        bounds.append(bounds_of(outcome, others, epsilon, survey.steepest))
     return bounds, survey.largest < limit
 
 
-def bounds_of(exact: Outcome, noisy: list[Outcome], epsilon: float) -> dict[str, Bound]:
+def bounds_of(
+    exact: Outcome, noisy: list[Outcome], epsilon: float, steepest: float
+) -> dict[str, Bound]:
+    """What sums of gradients lose beside the `steepest` one, noise need not show: at a singular
+    point, steep paths that cancel are nowhere else."""
     found = {}
     for name, value in exact.values.items():
         others = [o.values[name].array for o in noisy if name in o.values]
         # a path or a shape that noise changes cannot be checked
         if len(others) < len(noisy) or any(o.shape != value.array.shape for o in others):
             continue
-        least = SMALL_GRADIENT if name.startswith("gradient") else SMALL_RESULT
+        gradient = name.startswith("gradient")
+        least = max(SMALL_GRADIENT, steepest) if gradient else SMALL_RESULT
         found[name] = bound(value.array, others, epsilon, least)
     return found
 

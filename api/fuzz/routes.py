@@ -126,14 +126,15 @@ def reference(program: Program, observer: Observer, wide: bool = True) -> list[O
 class Observer:
     """Sees each value on its way, and what each statement reads.
 
-    Without noise it notes dtypes, the largest magnitude, and which targets share no memory with an
-    argument (`fresh`). With noise it disturbs values and gradients: all results, and what
-    statements with fresh targets read, each time anew, so that sums that cancel show it.
+    Without noise it notes dtypes, the largest magnitudes of values and of gradients, and which
+    targets share no memory with an argument (`fresh`). With noise it disturbs values and gradients:
+    all results, and what statements with fresh targets read, each time anew, so that sums that
+    cancel show it.
     """
 
     def __init__(self, noise: float = 0.0, seed: int = 0, fresh: frozenset[str] = frozenset()):
         self.noise, self.fresh = noise, fresh
-        self.largest, self.dtypes = 0.0, set[str]()
+        self.largest, self.steepest, self.dtypes = 0.0, 0.0, set[str]()
         self.shared, self.targets = set[str](), set[str]()
         self.rng = np.random.default_rng(seed)
 
@@ -147,14 +148,16 @@ class Observer:
             self.shared.add(name)
         if array.dtype.kind not in "fc" or not array.size:
             return
-        finite = np.abs(array[np.isfinite(array)])
-        self.largest = max(self.largest, float(finite.max(initial=0.0)))
-        if self.noise:
-            if array.flags.writeable:
-                with np.errstate(all="ignore"):
-                    array *= self.factors(array.shape)
-            if value.requires_grad:
-                value.register_hook(self.disturbed)
+        self.largest = max(self.largest, magnitude(array))
+        if self.noise and array.flags.writeable:
+            with np.errstate(all="ignore"):
+                array *= self.factors(array.shape)
+        if value.requires_grad:
+            value.register_hook(self.disturbed if self.noise else self.note_gradient)
+
+    def note_gradient(self, gradient: Any) -> None:
+        if gradient.dtype.itemsize > 2:  # NumPy has no bfloat16
+            self.steepest = max(self.steepest, magnitude(gradient.detach().numpy()))
 
     def near(self, value: Any) -> Any:
         """The value as another reader would round it."""
@@ -171,6 +174,11 @@ class Observer:
     def disturbed(self, value: Any) -> Any:
         torch = grammar.namespace()["torch"]
         return value * torch.tensor(self.factors(tuple(value.shape)), dtype=value.dtype)
+
+
+def magnitude(array: np.ndarray) -> float:
+    """The largest of the finite elements."""
+    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
 
 
 def captured_inputs(program: Program, wide: bool = False) -> dict[str, Any]:

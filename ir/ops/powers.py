@@ -36,15 +36,18 @@ def _negative_integer_power(a: Any, b: Any, dtype: Any) -> Any:
     return np.where((b < 0) & (np.abs(a) == 1), signs, result).astype(dtype)
 
 
+# == and != of run-time numbers are questions of Python's, so the rules lift them and use eq and ne
+
+
 def _pow_self(grad: Any, self: Any, exponent: Any) -> Any:
     # exponent 0 gives 0 even where self ** -1 is infinite
     slope = grad * conj(exponent * self ** (exponent - 1))
-    return slope.where(exponent != 0, slope.new_zeros(()))
+    return slope.where(lift(exponent, slope).ne(0), slope.new_zeros(()))
 
 
 def _pow_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
     base = lift(self, result)
-    zero = base.eq(0)  # not ==, which of run-time numbers is a question of Python's
+    zero = base.eq(0)
     safe = zero if exponent.dtype.is_complex else zero.logical_and(exponent >= 0)
     return (grad * conj(result * base.log())).masked_fill(safe, 0)
 

@@ -136,3 +136,19 @@ def test_copying_back_is_a_write(monkeypatch):
 def test_inplace_refuses_what_the_function_refuses():
     with pytest.raises(TypeError, match="must be Tensor, not float"):
         torch.ones(2).atan2_(0.5)
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_elements_of_an_index_of_a_maximum(size, monkeypatch):
+    def program(x):
+        return x.max(-1).indices[[0, -1]]
+
+    check(program, lambda: [torch.arange(3 * size).view(size, 3) % 4], monkeypatch)
+
+
+def test_backward_of_a_power_of_a_run_time_number(monkeypatch):
+    def program(x, exponent):
+        return x**exponent
+
+    for exponent in (1.125, 0.0, 2.0):
+        check(program, lambda: [leaf(3), exponent], monkeypatch)  # noqa: B023
