@@ -39,6 +39,7 @@ from .lines import STATUS_WORD
 from .nest import Nest
 from .pieces import in_pieces
 from .schedule import Scheduler
+from .sharing import Sharing
 from .skeleton import Argument, Emitted
 from .target import DEFAULT, Target
 from .templates_table import BUILDERS, Operand
@@ -62,7 +63,6 @@ class Assembler:
     place: dict[Var, int] = field(default_factory=dict)
     kernels: dict[Cluster, Kernel] = field(default_factory=dict)
     tails: dict[Cluster, tails.Tail] = field(default_factory=dict)
-    last_read: dict[Var, int] = field(default_factory=dict)
     checks: bool = False
 
     def run(self) -> Program:
@@ -73,6 +73,7 @@ class Assembler:
         results = self.place_outputs()
         gone = {id(tail.product) for tail in self.tails.values()}
         for cluster in self.plan.clusters:
+            self.take_memory(cluster)
             if cluster in self.tails:
                 BUILDERS["matmul"](self, self.tails[cluster].product, self.tails[cluster])
             elif cluster in self.kernels:
@@ -107,7 +108,7 @@ class Assembler:
                 if cluster.kind == UPDATE:
                     self.kernels[cluster] = Lowering(self.plan, cluster, needed).run_update()
         self.tails = tails.find(self.plan, self.kernels, kept)
-        self.note_reads()
+        self.sharing = Sharing(self.plan, self.kernels, self.tails)
 
     # -- buffers ---------------------------------------------------------------------------
 
@@ -132,7 +133,7 @@ class Assembler:
             if output.kind == WRITE:
                 target = output.target
                 assert target is not None
-                if self.in_place(var, self.graph.inputs[target].var):
+                if output.donated and self.sharing.fits(var, self.graph.inputs[target].var):
                     self.place[var] = target
                 else:
                     self.add_buffer(var, TEMPORARY)
@@ -143,39 +144,18 @@ class Assembler:
                 results.append(Result(var.type, self.place[var]))
         return results
 
-    def in_place(self, var: Var, target: Var) -> bool:
-        """May `var` be computed into the memory of an input? Nobody may read it later."""
-        home = self.plan.home[var]
-        if home.kind in (JOIN, UPDATE):
-            return False  # made in several steps
-        if home in self.tails:
-            tail = self.tails[home]
-            factors = {self.plan.base(v)[0] for v in tail.product.present()}
-            if not tail.once or target in factors:
-                return False  # partial sums are kept there, or it is still read
-        if self.last_read.get(target, -1) > home.position:
-            return False
-        if home.kind != MAP:
-            return self.last_read.get(target, -1) < home.position
-        kernel = self.kernels[home]
-        stores = {i.access for i in kernel.instrs if i.kind == STORE and i.access.var is var}  # type: ignore[union-attr]
-        (store,) = stores
-        for instr in kernel.instrs:
-            if instr.kind == LOAD and instr.access.var is target:  # type: ignore[union-attr]
-                a = instr.access
-                if (a.strides, a.offset, a.dynamic) != (store.strides, store.offset, ()):  # type: ignore[union-attr]
-                    return False
-        last = kernel.passes[-1] + kernel.between[-1]
-        return any(kernel.instrs[i].access == store for i in last)
-
-    def note_reads(self) -> None:
-        """When each value is read last; a tail's step reads what its product does."""
-        for cluster in self.plan.clusters:
-            read = tails.loaded(self.plan, self.kernels, cluster)
-            if cluster in self.tails:
-                product = self.tails[cluster].product
-                read |= {self.plan.base(v)[0] for v in product.present()}
-            self.last_read.update(dict.fromkeys(read, cluster.position))
+    def take_memory(self, cluster: Cluster) -> None:
+        """Values that the cluster stores take the memory of those it reads last, if marked so."""
+        taken: set[int] = set()
+        for var in self.sharing.stored(cluster):
+            if var in self.place:
+                continue
+            places = map(self.place.get, self.sharing.overwritten(var))  # None: a tail's product
+            free = (p for p in places if p is not None and self.buffers[p].kind == TEMPORARY)
+            found = next((p for p in free if p not in taken), None)
+            if found is not None:
+                self.place[var] = found
+                taken.add(found)
 
     def write_back(self, result: Result) -> Result:
         """Copies a result to the input it belongs to, where it was not computed in place."""

@@ -78,7 +78,10 @@ def _same(a: Any, b: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One instruction. `inputs` has None for an optional operand that is absent."""
+    """One instruction. `inputs` has None for an optional operand that is absent.
+
+    `over`: positions of operands that nobody reads later, so that the result may take their memory.
+    """
 
     op: Op
     inputs: tuple[Var | None, ...]
@@ -86,6 +89,7 @@ class Node:
     attrs: Attrs = ()
     place: Place | None = None
     origin: Origin | None = None
+    over: tuple[int, ...] = ()
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -107,11 +111,15 @@ class Input:
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """A value that leaves: a result, a write-back to input `target`, a saved value, a gradient."""
+    """A value that leaves: a result, a write-back to input `target`, a saved value, a gradient.
+
+    `donated`: nobody reads the target once the value is there, so that it may take its memory.
+    """
 
     var: Var
     kind: str = RESULT
     target: int | None = None
+    donated: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +161,14 @@ class Graph:
             for k, n in enumerate(self.nodes)
         )
         return self.replace(nodes=nodes)
+
+    def unmarked(self) -> Graph:
+        """The graph without marks of whose memory may be taken: for who changes what is read."""
+        if not any(n.over for n in self.nodes) and not any(o.donated for o in self.outputs):
+            return self
+        nodes = tuple(replace(n, over=()) if n.over else n for n in self.nodes)
+        outputs = tuple(replace(o, donated=False) for o in self.outputs)
+        return self.replace(nodes=nodes, outputs=outputs)
 
     def uses(self) -> dict[Var, int]:
         """How often each Var is read, outputs included."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .graph import (
@@ -186,7 +187,8 @@ class Parser:
         return int(token.text)
 
     def node(self) -> Node:
-        """node := [definition ("," definition)* "="] op operands? attributes? origin? place?"""
+        """node := [definition ("," definition)* "="] op operands? attributes? over? origin?
+        place?"""
         results = []
         if self.token.kind == "var":
             results.append(self.definition())
@@ -200,8 +202,9 @@ class Parser:
         operands = self.operands()
         outputs = tuple(self.define(*result) for result in results)
         attrs = self.attributes(op)
+        over = self.over(operands)
         origin, place = self.accept("origin"), self.accept("place")
-        return Node(op, operands, outputs, attrs, place_of(place), origin_of(origin))
+        return Node(op, operands, outputs, attrs, place_of(place), origin_of(origin), over)
 
     def operands(self) -> tuple[Var | None, ...]:
         """operands := [operand ("," operand)*]; operand := %n | "none" """
@@ -217,6 +220,19 @@ class Parser:
             found.append(None if token.kind == "word" else self.known(token))
             if not self.accept("mark", ","):
                 return tuple(found)
+
+    def over(self, operands: tuple[Var | None, ...]) -> tuple[int, ...]:
+        """over := "over" %n ("," %n)*"""
+        found: list[int] = []
+        more = self.accept("word", "over")
+        while more:
+            token = self.take("var")
+            var = self.known(token)
+            if var not in operands:
+                fail(f"{token.text} is no operand here: nothing can be written over it", token)
+            found.append(operands.index(var))
+            more = self.accept("mark", ",")
+        return tuple(found)
 
     def begins_definition(self) -> bool:
         """Does the next node begin here?"""
@@ -300,7 +316,7 @@ class Parser:
         fail(f"expected a number, got {token.text!r}", token)
 
     def output(self, count: int) -> Output:
-        """output := %n [kind ["=" number]]"""
+        """output := %n [kind ["=" number] ["donated"]]"""
         token = self.take("var")
         if token.text not in self.vars:
             fail(f"{token.text} is returned but not defined", token)
@@ -312,7 +328,8 @@ class Parser:
             target = self.size()
             if target >= count:
                 fail(f"there is no input {target}", place)
-        return Output(self.vars[token.text], kind.text if kind else RESULT, target)
+        donated = self.accept("word", "donated") is not None
+        return Output(self.vars[token.text], kind.text if kind else RESULT, target, donated)
 
 
 class Assembly:
@@ -342,7 +359,7 @@ class Assembly:
         if not any(isinstance(value, Reference) for _, value in node.attrs):
             return node
         attrs = tuple((k, self.resolved(value, path)) for k, value in node.attrs)
-        return Node(node.op, node.inputs, node.outputs, attrs, node.place, node.origin)
+        return replace(node, attrs=attrs)
 
     def resolved(self, value: Any, path: tuple[str, ...]) -> Any:
         if not isinstance(value, Reference):

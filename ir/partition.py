@@ -26,7 +26,7 @@ from .graph import (
     Output,
     Var,
 )
-from .passes import dead_code
+from .passes import dead_code, in_place
 
 RECOMPUTE_LIMIT = 6  # pointwise nodes recomputed for one value; longer chains are saved
 MUCH_SMALLER = 4  # so many times smaller must be what is saved in place of a value
@@ -81,8 +81,8 @@ def partition(joint: Graph, volatile: frozenset[Var] = frozenset()) -> Partition
     )
     positions = {i.var: k for k, i in enumerate(inputs)}
     return Partition(
-        forward,
-        dead_code.run(backward),
+        in_place.run(forward),
+        in_place.run(dead_code.run(backward)),
         tuple(order),
         tuple(positions[v] for v in from_inputs),
         tuple(o.target for o in grads if o.target is not None),

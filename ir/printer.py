@@ -77,7 +77,8 @@ def print_inputs(graph: Graph, names: dict[Var, str]) -> str:
 def print_output(output: Output, names: dict[Var, str]) -> str:
     kind = "" if output.kind == RESULT else f" {output.kind}"
     target = "" if output.target is None else f"={output.target}"
-    return f"{names[output.var]}{kind}{target}"
+    donated = " donated" if output.donated else ""
+    return f"{names[output.var]}{kind}{target}{donated}"
 
 
 def print_node(
@@ -91,6 +92,8 @@ def print_node(
     if node.attrs:
         pairs = (f"{k}={print_value(v, titles)}" for k, v in node.attrs)
         text += " {" + ", ".join(pairs) + "}"
+    if node.over:
+        text += " over " + ", ".join(names[node.inputs[k]] for k in node.over)  # type: ignore[index]
     if node.origin is not None:
         text += f" ^{node.origin.op}.{node.origin.index}"
     if places and node.place is not None:

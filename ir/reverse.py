@@ -63,8 +63,8 @@ def joint(
                   if i.kind == ARGUMENT and i.var.dtype.is_differentiable]  # fmt: skip
     builder = Builder(name or f"{graph.name}_joint")
     builder.inputs = list(graph.inputs)
-    builder.nodes = list(graph.nodes)
-    builder.outputs = list(graph.outputs)
+    builder.nodes = list(graph.unmarked().nodes)  # backward reads what forward left
+    builder.outputs = list(graph.unmarked().outputs)
     grads: dict[Var, Any] = {}
     with builder.building(), grad_mode(again):
         candidates = [o for o in graph.outputs if o.kind == RESULT]

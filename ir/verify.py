@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .graph import GRAD_OF, INPUT_KINDS, OUTPUT_KINDS, WRITE, Graph, Node, Output, Var
+from .lifetimes import Lifetimes
 from .printer import number, print_node
 
 NAME = re.compile(r"[^\W\d]\w*")
@@ -29,6 +30,7 @@ def verify(graph: Graph) -> Graph:
         problem = check_output(graph, output, defined)
         if problem:
             raise VerifyError(f"@{graph.name}: {problem}")
+    check_marks(graph)
     for node in graph.nodes:
         for _, value in node.attrs:
             if isinstance(value, Graph):
@@ -61,6 +63,25 @@ def check_output(graph: Graph, output: Output, defined: set[Var]) -> str:
     if wanted != got:
         return f"{output.kind} of {got} for input {output.target} of type {wanted}"
     return ""
+
+
+def check_marks(graph: Graph) -> None:
+    """Memory that is marked as free to be taken must be read by nobody later."""
+    if graph.unmarked() is graph:
+        return
+    lifetimes = Lifetimes(graph)
+    names = number(graph)
+    for index, node in enumerate(graph.nodes):
+        for position in node.over:
+            if not (0 <= position < len(node.inputs) and lifetimes.may_overwrite(index, position)):
+                var = node.inputs[position] if 0 <= position < len(node.inputs) else None
+                raise VerifyError(f"@{graph.name}: {node.op.name} may not be written over "
+                                  f"{'none' if var is None else names[var]}, which is read later "
+                                  f"or of another type\n{neighbours(graph, index)}")  # fmt: skip
+    for output in graph.outputs:
+        if output.donated and not lifetimes.may_donate(output):
+            raise VerifyError(f"@{graph.name}: {output.kind} of {names[output.var]} is marked as "
+                              f"donated, but its input is still read")  # fmt: skip
 
 
 def check_operands(node: Node, defined: set[Var]) -> str:

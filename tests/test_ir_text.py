@@ -44,9 +44,14 @@ def graphs(draw):
         attrs = tuple(sorted((name, draw(values)) for name in draw(names)))
         operands = tuple(draw(st.lists(st.sampled_from([None, *known]), max_size=3)))
         outputs = tuple(Var(draw(types)) for _ in range(draw(st.integers(0, 2))))
-        nodes.append(Node(op, operands, outputs, attrs, draw(places), draw(origins)))
+        over = tuple(k for k, v in enumerate(operands) if v and operands.index(v) == k)
+        over = draw(st.sampled_from([(), over]))
+        nodes.append(Node(op, operands, outputs, attrs, draw(places), draw(origins), over))
         known += outputs
-    outputs = tuple(Output(var) for var in draw(st.lists(st.sampled_from(known), max_size=3)))
+    outputs = tuple(draw(st.lists(st.one_of(
+        st.builds(Output, st.sampled_from(known)),
+        st.builds(Output, st.sampled_from(known), st.just("write"), st.just(1), st.booleans()),
+    ), max_size=3)))  # fmt: skip
     notes = tuple(draw(st.lists(st.text(), max_size=2)))
     return Graph(draw(st.sampled_from(["f", "größe", "_1"])), tuple(inputs), tuple(nodes), outputs,
                  notes)  # fmt: skip

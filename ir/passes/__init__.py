@@ -17,6 +17,7 @@ from . import (
     constants,
     dead_code,
     decompose,
+    in_place,
     picks,
     simplify,
     sinking,
@@ -37,6 +38,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("picks", picks.run),
     ("common subexpressions", common_subexpressions.run),
     ("dead code again", dead_code.run),
+    ("in place", in_place.run),
 )
 
 
@@ -51,6 +53,7 @@ class Step:
 
 def optimise(graph: Graph, history: list[Step] | None = None) -> Graph:
     """Runs all passes; appends those that changed the graph to `history`."""
+    graph = graph.unmarked()
     checker = Checker(graph) if os.environ.get("WENGERT_CHECK") == "1" else None
     for name, function in PASSES:
         try:
