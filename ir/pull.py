@@ -170,7 +170,7 @@ def _arguments(op: Op, rule: Rule, position: int, count: int, saved: dict[int, s
 
 def fit(grad: Any, wanted: TensorType) -> Any:
     """`grad` summed and cast to the type of the input it belongs to; see Note [Fit]."""
-    if grad is None or grad.has_type(wanted):
+    if grad is None or grad._has_type(wanted):
         return grad
     if not same_shape(tuple(grad.shape), wanted.shape):
         grad = sum_to_shape(grad, wanted.shape)

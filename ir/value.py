@@ -32,7 +32,7 @@ class Value:
         """The value's IR type."""
         return TensorType(self.dtype, tuple(self.shape))
 
-    def has_type(self, wanted: Any) -> bool:
+    def _has_type(self, wanted: Any) -> bool:
         """Are dtype and shape those of `wanted`?"""
         dtype, shape = wanted
         return self.dtype is dtype and same_shape(tuple(self.shape), shape)
@@ -93,7 +93,7 @@ def _publish(function: Function) -> None:
         raise ValueError(f"public function {key} is registered twice")
     FUNCTIONS[key] = function
     if function.method:
-        setattr(Value, function.name, numpy_names(function.call))
+        setattr(Value, function.name, _method(function.call))
     if function.inplace:
         setattr(Value, function.name + "_", _inplace_twin(function))
 
@@ -102,21 +102,25 @@ def _publish(function: Function) -> None:
 _SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 
 
-def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, accepting `axis=` and `keepdims=` where it has `dim` and `keepdim`."""
-    parameters = set(parameter_names(function))
-    if "dim" not in parameters:
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, accepting `axis=` and `keepdims=` where it has `dim` and `keepdim`, and refusing
+    what is no tensor in torch's words."""
+    parameters = parameter_names(function)
+    if len(parameters) < 2 or hasattr(function, "op"):  # these have nothing to be translated
         return function
 
     @functools.wraps(function)
-    def with_synonyms(*args: Any, **kwargs: Any) -> Any:
+    def method(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
             for name in kwargs.keys() & _SYNONYMS.keys():
                 if name not in parameters:
                     kwargs[_SYNONYMS[name]] = kwargs.pop(name)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except AttributeError as error:
+            raise _not_a_tensor(function, args, kwargs, error) from None
 
-    return with_synonyms
+    return method
 
 
 def _inplace_twin(function: Function) -> Callable[..., Any]:
@@ -124,7 +128,10 @@ def _inplace_twin(function: Function) -> Callable[..., Any]:
 
     def twin(self: Any, *args: Any, **kwargs: Any) -> Any:
         assert run_inplace is not None
-        return run_inplace(call, self, args, kwargs, resizing)
+        try:
+            return run_inplace(call, self, args, kwargs, resizing)
+        except AttributeError as error:
+            raise _not_a_tensor(call, (self, *args), kwargs, error) from None
 
     twin.__name__ = twin.__qualname__ = function.name + "_"
     twin.__doc__ = f"In-place version of `{function.name}`."
@@ -156,34 +163,30 @@ def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = set(parameter_names(function))
     if "out" in parameters:
         return function
-    plain = numpy_names(function)
     synonyms = {k: v for k, v in _SYNONYMS.items() if v in parameters and k not in parameters}
 
     @functools.wraps(function)
     def with_out(*args: Any, **kwargs: Any) -> Any:
         try:
             if not kwargs:
-                return plain(*args)
+                return function(*args)
             out = kwargs.pop("out", None)
             for name in kwargs.keys() & synonyms.keys():
                 kwargs[synonyms[name]] = kwargs.pop(name)
             if out is None:
-                return plain(*args, **kwargs)
+                return function(*args, **kwargs)
             assert write_out is not None
-            return write_out(plain, args, kwargs, out)
+            return write_out(function, args, kwargs, out)
         except AttributeError as error:
-            wrong = _not_a_tensor(function, args, kwargs, error)
-            if wrong is None:
-                raise
-            raise wrong from None
+            raise _not_a_tensor(function, args, kwargs, error) from None
 
     return with_out
 
 
-def _not_a_tensor(function: Any, args: Any, kwargs: Any, error: AttributeError) -> Any:
+def _not_a_tensor(function: Any, args: Any, kwargs: Any, error: AttributeError) -> Exception:
     """torch's TypeError, where it was an argument that lacked what all Values have."""
     if isinstance(error.obj, Value):
-        return None
+        return error
     names = parameter_names(function) or ["input"]
     given = [*((names[min(k, len(names) - 1)], v) for k, v in enumerate(args)), *kwargs.items()]
     for position, (name, value) in enumerate(given, 1):
@@ -191,4 +194,4 @@ def _not_a_tensor(function: Any, args: Any, kwargs: Any, error: AttributeError) 
         if value is error.obj or any(item is error.obj for item in among):
             return TypeError(f"{function.__name__}(): argument '{name}' (position {position}) must "
                              f"be Tensor, not {type(error.obj).__name__}")  # fmt: skip
-    return None
+    return error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ir.arguments import must_be
 from ..ir.value import Value
 from .convert import method
 from .tensor import Tensor
@@ -76,6 +77,8 @@ def dequantize(self: Tensor) -> Any:
 @method
 def as_subclass(self: Tensor, cls: Any) -> Any:
     """The same memory as a tensor of class `cls`."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise must_be("as_subclass", "cls", "subclass of Tensor", cls, 1)
     return Tensor._make_subclass(cls, self.detach())
 
 

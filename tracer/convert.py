@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ir.arguments import as_dtype, format_order, kind_of
 from ..ir.op import TABLE
+from ..ir.ops.kinds import require_value
 from ..ir.types import (
     BY_NAME,
     DType,
@@ -312,6 +313,7 @@ Tensor.type = legacy_type  # type: ignore[attr-defined]
 
 def type_as(self: Any, other: Any) -> Any:
     """to(other.dtype)."""
+    require_value("type_as", other, "other")
     return to_dtype(self, other.dtype)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.arguments import must_be
 from ..ir.bind import install_bottom, state
 from ..ir.op import Op
 from ..ir.ops import as_eager
@@ -241,6 +242,9 @@ def evaluate(op: Op, inputs: Any, arrays: Any, attrs: dict[str, Any]) -> Any:
 
 def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception) -> Exception:
     """NumPy refused: inference says in torch's words what is wrong."""
+    for position, (name, value) in enumerate(zip(op.inputs, inputs), 1):
+        if not isinstance(value, Tensor | int | float | complex | np.generic | None):
+            return must_be(op.name, name.replace("self", "input"), "Tensor", value, position)
     types = [input_type(value) for value in inputs]
     try:
         op.infer_types(types, attrs)

@@ -75,12 +75,12 @@ def data_ptr(self: Tensor) -> int:
 def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
     """Are the elements in the format's order (row-major unless given) without gaps?"""
     notify("layout_asked", self)
-    if memory_format is None or memory_format.name == "contiguous_format":
-        return self._array.flags.c_contiguous
     try:
         order = format_order(memory_format, self._array.ndim)
     except RuntimeError:  # a format of tensors of another rank
         return False
+    if order is None:
+        return self._array.flags.c_contiguous
     return self._array.transpose(order).flags.c_contiguous
 
 

@@ -59,7 +59,7 @@ class Pending:
             self._storage = Storage(memory_of(self))
         return self._storage
 
-    def has_type(self, wanted: Any) -> bool:
+    def _has_type(self, wanted: Any) -> bool:
         dtype, shape = wanted
         return self.dtype is dtype and memory_of(self).shape == shape
 

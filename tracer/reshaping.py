@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.arguments import must_be
 from ..ir.bind import state
 from ..ir.ops import strided as strided_ops
 from ..ir.ops import views
 from ..ir.ops.accumulate import strides_of
+from ..ir.ops.kinds import require_value
 from ..ir.value import Value
 from .convert import escape, method, type_name
 from .inplace import bump, check_history, shadow, take_history
-from .memory import TypedStorage, flat_memory
+from .memory import TypedStorage, UntypedStorage, flat_memory
 from .storage import Storage, View
 from .tape import OpNode
 from .tensor import Tensor
@@ -124,6 +126,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 @method
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """resize_as_(tensor): resize_(tensor.size())."""
+    require_value("resize_as_", the_template, "the_template")
     return self.resize_(tuple(the_template.shape))
 
 
@@ -143,6 +146,7 @@ def resize(self: Any, *sizes: Any) -> Any:
 
 def resize_as(self: Any, tensor: Any) -> Any:
     """resize_as(tensor): resize(tensor.size()) (deprecated)."""
+    require_value("resize_as", tensor, "tensor")
     return resize(self, tuple(tensor.shape))
 
 
@@ -165,8 +169,10 @@ def set_(
     elif source is None:
         array = np.zeros(0, self.dtype.storage)
         storage = Storage(array)
-    else:
+    elif isinstance(source, TypedStorage | UntypedStorage):
         storage, array = source._storage, None
+    else:
+        raise must_be("set_", "source", "Tensor or Storage", source, 1)
     if array is None or size is not None:
         array = _looking_at(self, source, storage, storage_offset, size, stride)
     self._array, self._storage, self._view = array, storage, None
@@ -196,6 +202,7 @@ def _looking_at(
 @method
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """is_set_to(tensor): the same storage, offset, sizes and strides?"""
+    require_value("is_set_to", tensor, "tensor")
     return (self.storage_.pointer == tensor.storage_.pointer
             and self.storage_offset() == tensor.storage_offset()
             and self.shape == tensor.shape and self.stride() == tensor.stride())  # fmt: skip

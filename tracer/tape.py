@@ -170,7 +170,7 @@ class OpNode(Node, Frame):
         if grad is None:
             return None
         wanted = self.uniform if self.types is None else self.types[0][position]
-        return grad if grad.has_type(wanted) else fit(grad, wanted)
+        return grad if grad._has_type(wanted) else fit(grad, wanted)
 
     # --- what the engine asks ---
 

@@ -74,7 +74,7 @@ class Tensor(Value, metaclass=_TensorMeta):
 
         return type_name(self.dtype)
 
-    def has_type(self, wanted: Any) -> bool:
+    def _has_type(self, wanted: Any) -> bool:
         """Are dtype and shape those of `wanted`?"""
         dtype, shape = wanted
         if watched_shape is not None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
+from ..arguments import must_be
 from ..types import normalize_dim
 from ..value import Value, public
 from .products import bmm, mm
@@ -263,11 +264,12 @@ def _contracted(dims: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
             raise RuntimeError("tensordot expects dims < ndim_a or ndim_b, but got dims="
                                f"{dims}")  # fmt: skip
         return list(range(a.ndim - dims, a.ndim)), list(range(dims))
-    for place, d in enumerate(dims, 3):
-        if isinstance(d, int):
-            name = "dims_self" if place == 3 else "dims_other"
-            raise TypeError(f"tensordot(): argument '{name}' (position {place}) must be tuple of "
-                            "ints, not int")  # fmt: skip
+    if not isinstance(dims, list | tuple) or len(dims) != 2:
+        raise RuntimeError("tensordot expects dims to be int or tuple[list[int], list[int]] or list"
+                           f"[list[int]] containing two lists, but got dims={dims}")  # fmt: skip
+    for place, (name, d) in enumerate(zip(("dims_self", "dims_other"), dims), 3):
+        if not isinstance(d, list | tuple):
+            raise must_be("tensordot", name, "tuple of ints", d, place)
     first, second = (list(d) for d in dims)
     if len(first) != len(second):
         raise RuntimeError("both dimension lists should have same length, got "

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import whole_number
 from ..op import Op, define
 from ..types import (
     FLOAT,
@@ -335,7 +336,7 @@ hfftn, irfftn = _many_to_real("hfftn", True, None), _many_to_real("irfftn", Fals
 def _frequencies(name: str, half: bool) -> Any:
     def function(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None,
                  device: Any = None, requires_grad: bool = False) -> Any:  # fmt: skip
-        dtype = dtype or default_dtype()
+        n, dtype = whole_number(name, "n", n, 1), dtype or default_dtype()
         if dtype.category < FLOAT:
             raise RuntimeError(f"{name} requires a floating point or complex dtype")
         if half:

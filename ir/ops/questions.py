@@ -12,6 +12,7 @@ from ..types import broadcast_shapes as common_shape
 from ..value import Value, public
 from .creation import fill as fill_op
 from .creation import fill_tensor
+from .kinds import require_value
 from .reduce import check_tensor
 from .slices import slice_bounds, slice_op
 from .views import sizes
@@ -116,6 +117,7 @@ def _copying(name: str) -> None:
     """`name_copy`: what the view shows, as a tensor of its own."""
 
     def function(input: Any, *args: Any, **kwargs: Any) -> Any:
+        require_value(f"{name}_copy", input)
         return _copied(getattr(input, name)(*args, **kwargs))
 
     function.__name__ = function.__qualname__ = f"{name}_copy"
