@@ -6,12 +6,11 @@ changes in them (`batch["loss"] = loss`) must reach the caller, and replay could
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from .pytree import flatten
+from .pytree import containers_in, flatten, names_and_members, rebuild, split
 from .tracer.scalars import RunTimeNumber
 
 
@@ -26,9 +25,10 @@ class GivenArguments:
 
     def replaced(self, value: Any, leaves: Iterator[Any]) -> Any:
         """`value` with its leaves replaced; itself where they are the same."""
-        items = members(value)
-        if items is None:
+        found = names_and_members(value)
+        if found is None:
             return next(leaves)
+        items = found[1]
         new = [self.replaced(item, leaves) for item in items]
         if all(a is b for a, b in zip(items, new)):
             return value
@@ -36,6 +36,10 @@ class GivenArguments:
         if not isinstance(value, tuple):
             self.twins.append((value, made))
         return made
+
+    def container_ids(self) -> set[int]:
+        """The containers that can be changed, by id."""
+        return {id(c) for value in (self.given, self.call) for c in containers_in(value)}
 
     def state(self) -> Any:
         """What the containers hold now."""
@@ -56,28 +60,9 @@ class GivenArguments:
         return True
 
 
-def members(value: Any) -> list[Any] | None:
-    """The items of a container in the order of `flatten`; None of a leaf."""
-    if isinstance(value, dict):
-        return list(value.values())
-    if type(value) is list or type(value) is tuple or hasattr(value, "_fields"):
-        return list(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, f.name) for f in dataclasses.fields(value)]
-    return None
-
-
 def remade(value: Any, items: list[Any]) -> Any:
     """A container like `value` with other items."""
-    kind = type(value)
-    if isinstance(value, dict):
-        return kind(zip(value, items))
-    if isinstance(value, tuple | list):
-        return kind(*items) if hasattr(value, "_fields") else kind(items)
-    made = object.__new__(kind)
-    for field, item in zip(dataclasses.fields(value), items):
-        object.__setattr__(made, field.name, item)
-    return made
+    return rebuild(type(value), names_and_members(value)[0], items)
 
 
 def fill(value: Any, made: Any) -> None:
@@ -115,8 +100,4 @@ def leaf_names(function: Any, structure: Any, leaves: list[Any]) -> list[str]:
 
 
 def leaf_count(structure: Any) -> int:
-    if structure is None:
-        return 1
-    parts = structure[1:] if structure[0] in (tuple, list) else (
-        structure[1:] if issubclass(structure[0], tuple) else structure[2:])  # fmt: skip
-    return sum(leaf_count(part) for part in parts)
+    return 1 if structure is None else sum(map(leaf_count, split(structure)[1]))

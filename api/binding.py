@@ -25,6 +25,7 @@ from .runtime.expected import Array, Float
 from .segments import Context
 from .sharing import shared_arguments
 from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Reached
+from .tracer.hooks import uses
 from .tracer.places import user_place
 from .tracer.tensor import Tensor
 
@@ -50,7 +51,10 @@ class Binding:
         self.executor = self.function.forward(self.wanted)
         if self.executor.native is None:
             raise Unbindable
-        self.words = [*watch.of_slot(epoch, "value"), *watched(trace.environment)]
+        if uses.value:
+            raise Unbindable
+        self.words = [*watch.of_slot(epoch, "value"), *watch.of_slot(uses, "value"),
+                      *watched(trace.environment)]  # fmt: skip
         self.fixed: dict[int, int] = {}
         self.held: list[int] = []
         self.arguments: list[Array | Float] = [self.expected(leaf) for leaf in leaves]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .effects import asks_for_types
+from .environment import Environment
 from .executor import own
 from .graph_function import GraphFunction
-from .guards import Environment
 from .ir import interp
 from .ir.bind import interpreting
 from .ir.graph import Graph

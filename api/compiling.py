@@ -23,12 +23,12 @@ from typing import Any
 from .bodies import Body
 from .dynamic import DynamicShapes, TensorKey
 from .executor import begin
-from .guards import PLAIN
 from .inspection import Failure, Inspected
 from .ir.bind import state
 from .ir.events import log
 from .ir.types import default_dtype
 from .paths import Path
+from .plain import PLAIN
 from .pytree import flatten
 from .recording import Recording
 from .replay import MISS, Trace
@@ -36,6 +36,7 @@ from .runtime import forking
 from .settings import settings_of
 from .sharing import layout_of, shared_arguments
 from .shortcut import shortcut
+from .tracer.hooks import active
 from .tracer.places import user_level
 from .tracer.recorded import Refused
 from .tracer.recorder import Recorder
@@ -95,6 +96,8 @@ class CompiledFunction(Inspected):
         if state.top is not state.bottom and state.top is not state.marking:
             # inside another recording or transform: inline
             return self.function(*args, **kwargs)
+        if active.saved:
+            return self.run_hooked(args, kwargs)
         leaves: list[Any] = []
         structure = flatten((args, kwargs), leaves)
         key = self.key_of(structure, leaves)
@@ -149,8 +152,15 @@ class CompiledFunction(Inspected):
         parts = [leaf_key(leaf) for leaf in leaves]
         for place in self.specialised:
             if place < len(leaves) and type(leaves[place]) is float:
-                parts[place] = ("value", leaves[place])
+                parts[place] = ("value", leaves[place].hex())  # zeros have signs, NaN is a value
         return (structure, *parts, shared_arguments(leaves), *modes)
+
+    def run_hooked(self, args: Any, kwargs: Any) -> Any:
+        """`saved_tensors_hooks` are in force: they must see each value that eager would save."""
+        reason = "saved_tensors_hooks, or a checkpoint, are around it"
+        if f"eager: {reason}" not in self.events:
+            self.events.append(f"eager: {reason}")
+        return self.function(*args, **kwargs)
 
     def run_eagerly(self, args: Any, kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -326,7 +336,7 @@ class CompiledFunction(Inspected):
             lines.append(f"  {self.name} {how}: {self.with_code(reason)}")
         if self.body.calls:
             lines += self.body.describe()
-        lines += [f"  {event}" for event in self.events if event.startswith("warm-up")]
+        lines += [f"  {event}" for event in self.events]
         if len(lines) == 1:
             lines.append("  not called yet")
         return "\n".join(lines)
@@ -364,6 +374,10 @@ def leaf_key(leaf: Any) -> Any:
         return float
     if isinstance(leaf, PLAIN):
         return (type(leaf), leaf)
+    if isinstance(leaf, tuple):  # a Size: other tuples are containers
+        return (type(leaf), *leaf)
+    if type(leaf) is slice:
+        return (slice, leaf.start, leaf.stop, leaf.step)
     return ("object", id(leaf))
 
 

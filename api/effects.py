@@ -20,6 +20,7 @@ import numpy as np
 from .tracer.recorded import place_text
 
 CLOCKS = ("time", "datetime")  # modules whose answers differ at each call
+REPORTS = ("warnings", "logging")
 FILES = ("open", "input")
 
 
@@ -46,11 +47,16 @@ class Effects:
             self.look_at(function)
 
     def look_at(self, function: types.FunctionType) -> None:
-        for name in names_in(function.__code__):
+        closed = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+        for name in (*closed, *names_in(function.__code__)):
             value = function.__globals__.get(name, getattr(builtins, name, None))
+            if name in closed:
+                value = getattr(closed[name], "cell_contents", None)
             where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
             if module_of(value) in CLOCKS:
                 self.problems.append(f"the body asks for the time ({where}); do so outside")
+            elif module_of(value) in REPORTS:
+                self.problems.append(f"the body logs or warns ({where}); do so outside")
             elif name in FILES and value is getattr(builtins, name):
                 self.problems.append(f"the body uses open() or input() ({where}); do so outside")
 
@@ -79,7 +85,7 @@ def draws() -> Any:
 def module_of(value: Any) -> str:
     if isinstance(value, types.ModuleType):
         return value.__name__
-    return getattr(value, "__module__", None) or "" if callable(value) else ""
+    return getattr(value if callable(value) else type(value), "__module__", None) or ""
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:

@@ -1,306 +1,202 @@
-"""What a recorded trace relies on beyond its arguments, and how to check it cheaply.
+"""Guards: the kinds of Python values that a trace relies on, and how each is compared.
 
-Python values the body can read are found by looking at its code: closure cells and globals that
-hold numbers, strings or bools, of the function and of the functions it names; containers of such
-values; plain attributes of the objects it reaches. Modules report changes through `epoch`, so for
-them a hit costs one compare; the rest is watched in memory (`runtime/watch.py`), and compared
-value by value only where a word has changed or nothing can be watched.
+`reach.py` finds the values; `environment.py` asks all guards of a trace.
 """
 
 from __future__ import annotations
 
-import functools
 import types
 from typing import Any
 
-from .ir.bind import epoch
+import numpy as np
+
 from .ir.dims import plain_values
-from .places import Cell, Entry, Findings, Item
-from .settling import is_symbolic, settle, settle_cell
-
-PLAIN = (int, float, bool, str, type(None), bytes)
-MAX_OBJECTS = 5000
-MAX_ITEMS = 64  # of one container; larger ones are data, not settings
-MAX_ALARMS = 8  # then watching costs more than comparing
-TABLES = ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks",
-          "_backward_hooks", "_backward_pre_hooks")  # fmt: skip
+from .plain import OBJECT, PLAIN, first_change, outline, same
+from .settling import is_symbolic, settle
 
 
-class Environment:
-    """The Python values a function can see, as they were when it was recorded."""
+class Guard:
+    """Something that must be as it was when the call was recorded."""
 
-    def __init__(self, function: Any, leaves: list[Any]):
-        self.cells: list[tuple[Any, Any]] = []
-        self.globals: list[tuple[dict[str, Any], str, Any]] = []
-        self.containers: list[tuple[Any, Any]] = []
-        self.objects: list[tuple[Any, dict[str, Any]]] = []
-        self.modules: list[tuple[Any, Any]] = []
-        self.lists: list[tuple[list[Any], list[Any]]] = []  # of parameters of optimizers
-        self.groups: list[tuple[dict[str, Any], str, Any]] = []  # options of optimizers
-        self.findings = Findings()
-        self.seen: set[int] = set()
-        self.keep: list[Any] = []  # so that no id in `seen` is used again
-        self.visit(function)
-        # arguments that the body also reaches by a name of its own
-        self.reached = [k for k, leaf in enumerate(leaves)
-                        if id(leaf) in self.seen and not isinstance(leaf, PLAIN)]  # fmt: skip
-        for leaf in leaves:
-            if not isinstance(leaf, PLAIN):
-                self.visit(leaf)
-        self.epoch = epoch.value
-        self.unchanged: Any = None  # the watch over what `compare` looks at
-        self.alarms = 0  # of the watch, in a row, without a change that matters
+    def begin(self) -> None:
+        """All that can be reached is known."""
 
-    # --- finding ---
+    def change(self) -> str | None:
+        """What is not as it was."""
+        raise NotImplementedError
 
-    def visit(self, value: Any) -> None:
-        if isinstance(value, PLAIN) or id(value) in self.seen or len(self.seen) > MAX_OBJECTS:
-            return
-        self.seen.add(id(value))
-        self.keep.append(value)
-        if isinstance(value, types.MethodType):
-            self.visit(value.__self__)
-            self.visit(value.__func__)
-        elif isinstance(value, types.FunctionType):
-            self.visit_function(value)
-        elif isinstance(value, list | tuple | set | dict):
-            self.visit_container(value)
-        elif is_module(value):
-            self.visit_module(value)
-        elif isinstance(value, functools.partial):
-            self.visit_all((value.func, *value.args))
-            self.visit(value.keywords)
-        elif hasattr(value, "param_groups"):
-            self.visit_optimizer(value)
-        elif is_user_object(value):
-            self.objects.append((value, plain_items(value.__dict__)))
-            self.visit_entries(value.__dict__)
-            self.visit_method(value)
-        elif hasattr(value, "function") and hasattr(value, "cache_clear"):  # a compiled function
-            self.visit(value.function)
-
-    def visit_all(self, values: Any) -> None:
-        for item in list(values):
-            self.visit(item)
-
-    def visit_entries(self, space: dict[Any, Any], covered: bool = True) -> None:
-        for name, value in list(space.items()):
-            self.find(Entry(space, name, covered), value)
-
-    def find(self, place: Any, value: Any) -> None:
-        """A value that the body reads at a place of its own."""
-        if not isinstance(value, PLAIN):
-            self.findings.add(place, value)
-            self.visit(value)
-
-    def visit_container(self, value: Any) -> None:
-        if len(value) > MAX_ITEMS:
-            return
-        if isinstance(value, dict):
-            self.containers.append((value, plain_items(value)))
-            self.visit_entries(value)
-        elif isinstance(value, list):
-            self.containers.append((value, plain_items(dict(enumerate(value)))))
-            self.lists.append((value, [None] * len(value)))
-            for k, item in enumerate(value):
-                self.find(Item(value, k), item)
-        else:
-            self.visit_all(value)
-
-    def visit_optimizer(self, optimizer: Any) -> None:
-        """Which groups and parameters it has, and their options; numbers are run-time numbers."""
-        self.lists.append((optimizer.param_groups, list(optimizer.param_groups)))
-        for group in optimizer.param_groups:
-            self.lists.append((group["params"], list(group["params"])))
-            self.groups += [(group, name, value) for name, value in group.items()
-                            if isinstance(value, bool | str | type(None))]  # fmt: skip
-
-    def visit_module(self, module: Any) -> None:
-        self.modules.append((module, module_state(module)))
-        for name, value in list(module.__dict__.items()):
-            if name not in TABLES:
-                self.find(Entry(module.__dict__, name, True), value)
-        self.visit_all(module._modules.values())
-        self.visit_method(module)
-
-    def visit_method(self, value: Any) -> None:
-        """The code that runs when the object is called."""
-        if is_library(type(value).__module__):
-            return
-        for name in ("forward", "__call__"):
-            method = vars(type(value)).get(name)
-            if isinstance(method, types.FunctionType):
-                self.visit(method)
-
-    def visit_function(self, function: types.FunctionType) -> None:
-        self.visit(getattr(function, "__wrapped__", None))
-        if is_library(function.__module__):
-            return
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            try:
-                value = cell.cell_contents
-            except ValueError:  # not filled yet
-                continue
-            if isinstance(value, PLAIN):
-                self.cells.append((cell, value))
-            else:
-                self.find(Cell(cell, name), value)
-        self.visit_names(function.__code__, function.__globals__)
-        self.visit_all(function.__defaults__ or ())
-
-    def visit_names(self, code: types.CodeType, space: dict[str, Any]) -> None:
-        for name in code.co_names:
-            if name not in space:
-                continue
-            value = space[name]
-            if isinstance(value, PLAIN):
-                self.globals.append((space, name, value))
-            elif not isinstance(value, types.ModuleType | type):
-                self.find(Entry(space, name, False), value)
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                self.visit_names(constant, space)
-
-    def functions(self) -> list[types.FunctionType]:
-        """The user's functions in sight."""
-        return [f for f in self.keep
-                if isinstance(f, types.FunctionType) and not is_library(f.__module__)]  # fmt: skip
-
-    def parameter_names(self) -> dict[int, str]:
-        """Names of the parameters and buffers of the modules in sight, by id."""
-        names: dict[int, str] = {}
-        for module, _ in self.modules:
-            for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-                names.setdefault(id(tensor), name)
-        return names
-
-    # --- checking ---
-
-    def quick_failure(self) -> str | None:
-        """What no epoch tells of: cells, globals, containers, objects."""
-        if self.unchanged is not None and self.unchanged():
-            self.alarms = 0
-            return None
-        reason = self.compare()
-        if reason is None and self.alarms < MAX_ALARMS:
-            self.alarms += 1
-            self.unchanged = self.watched()
-        return reason
-
-    def compare(self) -> str | None:
-        """Each value with what it was."""
-        for cell, value in self.cells:
-            if not same(cell.cell_contents, value):
-                return f"a closure variable changed from {value!r} to {cell.cell_contents!r}"
-        for space, name, value in self.globals:
-            if not same(space.get(name), value):
-                return f"global {name} changed from {value!r} to {space.get(name)!r}"
-        for container, before in self.containers:
-            now = container if isinstance(container, dict) else dict(enumerate(container))
-            changed = first_change(before, plain_items(now)) if now or before else None
-            if changed is not None:
-                return f"item {changed!r} of a {type(container).__name__} changed"
-        for owner, before in self.objects:
-            changed = first_change(before, plain_items(owner.__dict__))
-            if changed is not None:
-                return f"{type(owner).__name__}.{changed} changed"
-        for items, known in self.lists:
-            if len(items) != len(known) or any(
-                    b is not None and a is not b for a, b in zip(items, known)):  # fmt: skip
-                return "a list of tensors changed"
-        return self.findings.change()
+    def words(self, watch: Any) -> Any:
+        """The words of memory that differ where something changed."""
+        raise watch.Unwatchable(type(self).__name__)
 
     def settle(self) -> None:
-        """Plain numbers for symbolic sizes that the body left where others see them."""
-        for owner, _ in (*self.objects, *self.modules):
-            settle(owner.__dict__)
-        for container, _ in self.containers:
-            settle(container)
-        for space, name, _ in self.globals:
-            if is_symbolic(space.get(name)):
-                space[name] = plain_values(space[name])
-        for cell, _ in self.cells:
-            settle_cell(cell)
+        """Plain numbers for symbolic sizes that the body left here."""
 
-    def words(self) -> Any:
-        """The words of memory behind all that `compare` looks at; raises Unwatchable."""
-        from .runtime import watch
+    def describe(self) -> list[str]:
+        """Lines for reports."""
+        return []
 
-        words: watch.Words = []
-        for cell, _ in self.cells:
-            words += watch.of_cell(cell)
-        for space, name, _ in self.globals:
-            words += watch.of_entry(space, name)
-        for container, _ in self.containers:
-            words += (watch.of_dict if isinstance(container, dict) else watch.of_list)(container)
-        for owner, _ in self.objects:
-            words += watch.of_attributes(owner)
-        for items, _ in self.lists:
-            words += watch.of_list(items)
-        return [*words, *self.findings.words(watch)]
 
-    def watched(self) -> Any:
-        """A watch over all that `compare` looks at; None where that is impossible."""
-        from .runtime import watch
+class Value(Guard):
+    """A plain value at a place: a closure cell, a global variable, a slot."""
 
-        try:
-            return watch.watch(self.words())
-        except watch.Unwatchable:
+    def __init__(self, place: Any, value: Any):
+        self.place, self.value = place, value
+
+    def change(self) -> str | None:
+        now = self.place.read()
+        if same(now, self.value):
             return None
+        return f"{self.place.text} changed from {self.value!r} to {now!r}"
 
-    def failure(self) -> str | None:
-        """Which value changed since, or None; looks at modules too."""
-        found = self.compare()
-        if found is not None:
-            return found
-        for module, before in self.modules:
-            changed = first_change(before, module_state(module))
-            if changed is not None:
-                return f"{type(module).__name__}.{changed} changed"
-        self.epoch = epoch.value
+    def words(self, watch: Any) -> Any:
+        return self.place.words(watch)
+
+    def settle(self) -> None:
+        now = self.place.read()
+        if is_symbolic(now):
+            self.place.write(plain_values(now))
+
+    def describe(self) -> list[str]:
+        return [f"{self.place.text} == {self.value!r}"]
+
+
+class Items(Guard):
+    """The plain items of a dict or list, and how many there are."""
+
+    def __init__(self, container: Any):
+        self.container = container
+        self.before = outline(self.entries())
+
+    def entries(self) -> Any:
+        value = self.container
+        return value if isinstance(value, dict) else dict(enumerate(value))
+
+    def change(self) -> str | None:
+        changed = first_change(self.before, outline(self.entries()))
+        if changed is None:
+            return None
+        return f"item {changed!r} of a {type(self.container).__name__} changed"
+
+    def words(self, watch: Any) -> Any:
+        is_dict = isinstance(self.container, dict)
+        return (watch.of_dict if is_dict else watch.of_list)(self.container)
+
+    def settle(self) -> None:
+        settle(self.container)
+
+
+class Contents(Guard):
+    """All of a small set, deque or array."""
+
+    def __init__(self, value: Any):
+        self.value = value
+        self.before = self.now()
+
+    def now(self) -> Any:
+        value = self.value
+        if isinstance(value, np.ndarray):
+            return value.dtype, value.shape, value.tobytes()
+        return frozenset(value) if isinstance(value, set) else tuple(value)
+
+    def change(self) -> str | None:
+        now = self.now()
+        if now == self.before:
+            return None
+        return f"the contents of a {type(self.value).__name__} changed"
+
+
+class Attributes(Guard):
+    """The plain attributes of an object, as far as names count."""
+
+    def __init__(self, owner: Any, names: Any):
+        self.owner, self.names = owner, names
+        self.before: dict[str, Any] = {}
+
+    def begin(self) -> None:
+        """All names are known: from now on these attributes must stay as they are."""
+        self.before = self.now()
+
+    def now(self) -> dict[str, Any]:
+        return outline(self.owner.__dict__, self.names)
+
+    def change(self) -> str | None:
+        changed = first_change(self.before, self.now())
+        return None if changed is None else f"{type(self.owner).__name__}.{changed} changed"
+
+    def words(self, watch: Any) -> Any:
+        return watch.of_attributes(self.owner)
+
+    def settle(self) -> None:
+        settle(self.owner.__dict__)
+
+    def describe(self) -> list[str]:
+        plain = ", ".join(f"{k}={v!r}" for k, v in self.before.items())
+        return [f"{type(self.owner).__name__}: {plain}"] if plain else []
+
+
+class ClassBody(Attributes):
+    """What a class has under the names that count: values, and methods by identity."""
+
+    def __init__(self, cls: type, space: dict[str, Any], names: Any):
+        super().__init__(cls, names)
+        self.space = space
+
+    def now(self) -> dict[str, Any]:
+        return {k: v for k, v in self.space.items() if k in self.names}
+
+    def change(self) -> str | None:
+        before, now = self.before, self.now()
+        for name in before.keys() | now.keys():
+            old, new = before.get(name, OBJECT), now.get(name, OBJECT)
+            if old is not new and not (isinstance(old, PLAIN) and same(old, new)):
+                return f"{self.owner.__name__}.{name} changed"
         return None
 
+    def words(self, watch: Any) -> Any:
+        return watch.of_dict(self.space)
 
-def plain_items(items: dict[Any, Any]) -> dict[Any, Any]:
-    return {k: v for k, v in items.items() if isinstance(v, PLAIN)}
+    def settle(self) -> None:
+        pass
 
-
-def module_state(module: Any) -> dict[str, Any]:
-    """Plain attributes of a module, and which objects are registered in it."""
-    state = plain_items(module.__dict__)
-    for table in TABLES:
-        for name, value in module.__dict__.get(table, {}).items():
-            state[f"{name}"] = id(value)
-    return state
+    def describe(self) -> list[str]:
+        return []
 
 
-def first_change(before: dict[Any, Any], now: dict[Any, Any]) -> Any:
-    if before.keys() != now.keys():
-        return next(iter(before.keys() ^ now.keys()))
-    for name, value in before.items():
-        if not same(value, now[name]):
-            return name
-    return None
+class Code(Guard):
+    """A function's code and the defaults of its parameters."""
+
+    def __init__(self, function: types.FunctionType):
+        self.function = function
+        self.before = self.now()
+
+    def now(self) -> Any:
+        f = self.function
+        return f.__code__, f.__defaults__, tuple((f.__kwdefaults__ or {}).items())
+
+    def change(self) -> str | None:
+        code, defaults, named = self.now()
+        if code is self.before[0] and defaults is self.before[1] and len(named) == len(
+                self.before[2]) and all(a[0] == b[0] and a[1] is b[1]
+                                        for a, b in zip(named, self.before[2])):  # fmt: skip
+            return None
+        return f"the code or the defaults of {self.function.__name__} changed"
+
+    def words(self, watch: Any) -> Any:
+        return watch.of_function(self.function)
 
 
-def same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and (a == b or (a != a and b != b)))
+class Members(Guard):
+    """A list of objects, by identity."""
 
+    def __init__(self, items: list[Any]):
+        self.items, self.before = items, list(items)
 
-LIBRARIES = ("wengert", "torch", "numpy", "builtins", "functools", "typing", "math", "contextlib")
+    def change(self) -> str | None:
+        if len(self.items) == len(self.before) and all(
+                a is b for a, b in zip(self.items, self.before)):  # fmt: skip
+            return None
+        return "a list of tensors changed"
 
-
-def is_library(module: str | None) -> bool:
-    return (module or "").split(".")[0] in LIBRARIES
-
-
-def is_module(value: Any) -> bool:
-    attributes = getattr(value, "__dict__", None)
-    return isinstance(attributes, dict) and "_parameters" in attributes and "_modules" in attributes
-
-
-def is_user_object(value: Any) -> bool:
-    """Instances of the user's classes; optimizers' settings are run-time numbers instead."""
-    if isinstance(value, types.ModuleType | type) or hasattr(value, "param_groups"):
-        return False
-    return hasattr(value, "__dict__") and not is_library(type(value).__module__)
+    def words(self, watch: Any) -> Any:
+        return watch.of_list(self.items)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .guards import Environment
+from .environment import Environment
 from .ir.graph import WRITE, Graph, Var
 from .sharing import bound_arguments, shared_arguments
 from .sources import Number

@@ -16,14 +16,20 @@ GONE = object()
 class Cell:
     """A variable of a closure."""
 
+    covered = False  # is it watched as part of something else, or told of by epochs?
+
     def __init__(self, cell: Any, name: str):
         self.cell, self.name = cell, name
+        self.text = f"closure variable {name}"
 
     def read(self) -> Any:
         try:
             return self.cell.cell_contents
         except ValueError:
             return GONE
+
+    def write(self, value: Any) -> None:
+        self.cell.cell_contents = value
 
     def words(self, watch: Any) -> Any:
         return watch.of_cell(self.cell)
@@ -34,10 +40,14 @@ class Entry:
 
     def __init__(self, space: dict[Any, Any], name: Any, covered: bool):
         self.space, self.name = space, name
-        self.covered = covered  # is the whole dict watched, or told of by epochs?
+        self.covered = covered
+        self.text = f"global {name}"
 
     def read(self) -> Any:
         return self.space.get(self.name, GONE)
+
+    def write(self, value: Any) -> None:
+        self.space[self.name] = value
 
     def words(self, watch: Any) -> Any:
         return [] if self.covered else watch.of_entry(self.space, self.name)
@@ -45,6 +55,8 @@ class Entry:
 
 class Item:
     """An item of a list that is watched."""
+
+    covered = True
 
     def __init__(self, items: list[Any], name: int):
         self.items, self.name = items, name
@@ -54,6 +66,25 @@ class Item:
 
     def words(self, watch: Any) -> Any:
         return []
+
+
+class Slot:
+    """An attribute that an object of the user's has in a slot."""
+
+    covered = False
+
+    def __init__(self, owner: Any, name: str):
+        self.owner, self.name = owner, name
+        self.text = f"{type(owner).__name__}.{name}"
+
+    def read(self) -> Any:
+        return getattr(self.owner, self.name, GONE)
+
+    def write(self, value: Any) -> None:
+        setattr(self.owner, self.name, value)
+
+    def words(self, watch: Any) -> Any:
+        return watch.of_slot(self.owner, self.name)
 
 
 class Findings:

@@ -10,13 +10,17 @@ from typing import Any
 from .arguments import GivenArguments, leaf_names
 from .dynamic import Symbols
 from .effects import Effects
-from .guards import Environment
-from .ir.bind import interpreting
+from .environment import Environment
+from .ir.bind import interpreting, state
 from .ir.dims import as_formulas, has_dims, plain_values
 from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
+from .ir.types import default_dtype
 from .paths import path_of
-from .pytree import flatten, unflatten
+from .plain import is_constant, same_items
+from .pytree import containers_in, flatten, unflatten
+from .quiet_code import is_quiet
 from .returns import Handed, places_returned, with_handed
+from .saved_values import overwritten, saved_by_graph
 from .settling import settle_all
 from .sources import (
     Argument,
@@ -69,15 +73,18 @@ class Recording:
         recorder.on_lift = self.on_lift
         recorder.naming = self.naming
         recorder.on_handed = self.on_handed
+        recorder.may_run_ahead = is_quiet
         self.handed: list[Handed] = []
         self.argument_places = {
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
         }
         self.numbers: dict[int, Any] = {}  # id of a run-time number -> how to read it at a call
+        recorder.given_numbers = self.numbers
         recorder.hyper_parameter = self.hyper_parameter
         recorder.hyper_branch = self.hyper_branch
         call = unflatten(structure, iter(leaves)) if call is None else call
         given = GivenArguments(call, self.with_numbers(leaves, specialised))
+        self.known_containers = self.environment.seen | given.container_ids()
         self.problems = self.run(function, given)
 
     def run(self, function: Any, given: GivenArguments) -> list[str]:
@@ -85,6 +92,7 @@ class Recording:
         recorder = self.recorder
         args, kwargs = given.call
         before = default_generator.get_state()
+        modes, numbers = modes_now(), self.environment.option_numbers()
         effects = Effects(self.environment.functions())
         try:
             with interpreting(recorder), recorder.watching(), effects.watching():
@@ -97,9 +105,13 @@ class Recording:
             raise
         self.recorded_output, self.output = self.output, without_numbers(self.output)
         drew = (before != default_generator.get_state()).any()
-        problems = [*recorder.problems, *effects.problems]
+        problems = [*recorder.problems, *effects.problems, *self.environment.problems]
         if given.were_changed():
             problems.append("the body changes a container it was given; return a new one")
+        if modes_now() != modes:
+            problems.append("the body leaves a grad mode or the default dtype changed")
+        if not same_items(self.environment.option_numbers(), numbers):
+            problems.append("the body changes options of an optimizer; do so outside")
         if recorder.used_numbers:
             problems.append("a number argument's value is used by Python; later calls specialise "
                             "on it")  # fmt: skip
@@ -239,6 +251,9 @@ class Recording:
     def build(self) -> None:
         recorder = self.recorder
         out_leaves: list[Any] = []
+        if any(id(c) in self.known_containers for c in containers_in(self.recorded_output)):
+            raise Refused("the body returns a container that it was given or found; return a new "
+                          "one")  # fmt: skip
         self.structure = flatten(with_handed(self.recorded_output, self.handed), out_leaves)
         self.results: list[Tensor] = []
         # What has history comes first: results on one memory share that of the first of them.
@@ -259,6 +274,9 @@ class Recording:
             if t._requires_grad and t._node is not None
             and recorder.var_of(t) not in recorder.backward_roots
         ]  # fmt: skip
+        changed = overwritten([self.results[k] for k in self.needs])
+        if changed:
+            raise Refused(changed)
         leaked = self.leaked(out_leaves)
         if leaked:
             self.problems.append(f"{leaked} is kept in Python state by the body")
@@ -269,6 +287,9 @@ class Recording:
         if isinstance(leaf, Handed):
             return Converted(self.maker(leaf.tensor), leaf.how)
         if not isinstance(leaf, Tensor):
+            if not is_constant(leaf) and id(leaf) not in self.environment.seen:
+                raise Refused(f"the body returns a {type(leaf).__name__} that it made; return "
+                              "tensors, numbers, or containers of them")  # fmt: skip
             return Plain(as_formulas(leaf))
         recorder = self.recorder
         recorder.var_of(leaf)
@@ -348,6 +369,11 @@ class Recording:
         return f"a {kept[0]} tensor it computed" if kept else ""
 
 
+def modes_now() -> Any:
+    """What a body must leave as it was."""
+    return state.grad_enabled, state.grad_asked, state.inference, default_dtype()
+
+
 def without_numbers(output: Any) -> Any:
     """What the caller gets: numbers for those known by name. Kept as it is where there are none."""
     leaves: list[Any] = []
@@ -356,22 +382,3 @@ def without_numbers(output: Any) -> Any:
         return output
     plain = [x._array.item() if isinstance(x, RunTimeNumber) else plain_values(x) for x in leaves]
     return unflatten(structure, iter(plain))
-
-
-def saved_by_graph(results: list[Tensor]) -> set[int]:
-    """Ids of tensors that the results' own history keeps."""
-    found: set[int] = set()
-    stack = [t._node for t in results if t._node is not None]
-    seen = set()
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        saved = getattr(node, "saved", ())
-        if isinstance(saved, tuple):
-            kept = [entry for entry in saved if isinstance(entry, Tensor)]
-            found.update(map(id, kept))
-            found.update(id(entry._view.base) for entry in kept if entry._view is not None)
-        stack.extend(e[0] for e in node.edges if e is not None)
-    return found

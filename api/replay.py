@@ -85,7 +85,7 @@ class Trace:
     def replay(self, leaves: list[Any]) -> Any:
         """The result of the call, or MISS where the path taken is not known."""
         segment, values = self.root, {}
-        history = self.history and state.grad_enabled
+        history = self.history
         while True:
             inputs = segment.inputs(leaves, values)
             if inputs is None:

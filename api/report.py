@@ -199,12 +199,9 @@ def guard_lines(trace: Any) -> list[str]:
     lines = [f"{item.var.type} {item.kind} {item.name}".rstrip()
              + (", requires grad" if flag else "")
              for item, flag in zip(root.function.trace.inputs, root.flags)]  # fmt: skip
-    lines += [f"closure variable == {value!r}" for _, value in environment.cells]
-    lines += [f"global {name} == {value!r}" for _, name, value in environment.globals]
-    lines += [f"{type(owner).__name__}: {', '.join(f'{k}={v!r}' for k, v in before.items())}"
-              for owner, before in environment.objects if before]  # fmt: skip
+    lines += [line for guard in environment.guards for line in guard.describe()]
     lines += [f"{type(module).__name__}.training == {module.training}"
-              for module, _ in environment.modules]  # fmt: skip
+              for module in environment.modules]  # fmt: skip
     lines += [f"a .grad is {'None' if none else 'a tensor'}" for _, none in trace.grad_guards]
     lines += [f"a number {how.__name__} {other!r} is {outcome}"
               for _, how, other, outcome in trace.comparisons]  # fmt: skip

@@ -26,9 +26,3 @@ def settle_all(value: Any) -> None:
     if isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:
             settle_all(item)
-
-
-def settle_cell(cell: Any) -> None:
-    """The same for a closure's variable."""
-    if is_symbolic(cell.cell_contents):
-        cell.cell_contents = plain_values(cell.cell_contents)

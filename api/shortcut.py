@@ -13,12 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 from .binding import Binding, Unbindable
-from .guards import Environment
+from .environment import Environment
 from .ir.bind import epoch, state
 from .replay import MISS, Trace
 from .segments import Segment
 from .sharing import layout_of, shared_arguments
 from .sources import Argument, Captured, Reached
+from .tracer.hooks import uses
 from .tracer.tensor import Tensor
 
 MAX_REBINDS = 4  # in a row: beyond that, what is bound changes too often
@@ -90,7 +91,7 @@ def gathered_replay(trace: Trace, leaves: list[Any]) -> Any:
     single = end.single_result()
 
     def replay(args: tuple[Any, ...]) -> Any:
-        if len(args) != count or environment.epoch != epoch.value:
+        if len(args) != count or environment.epoch != epoch.value or uses.value:
             return MISS
         if (state.top is not bottom or state.grad_enabled is not grad_mode
                 or state.inference is not inference):  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .bind import epoch
 from .formulas import Formula
 
 Shape = tuple[int, ...]
@@ -196,6 +197,7 @@ def set_default_dtype(dtype: DType) -> None:
     if dtype.category != FLOAT:
         raise TypeError(f"only floating-point types are supported as the default type, not {dtype}")
     _Defaults.float = dtype
+    epoch.advance()
 
 
 def default_complex() -> DType:

@@ -29,6 +29,7 @@ Words = list[tuple[int, int]]  # addresses, and what is there
 DICT_VERSION, DICT_KEYS = HEAD + 8, HEAD + 16
 CELL_VALUE = HEAD
 LIST_SIZE, LIST_ITEMS = HEAD, HEAD + 8
+FUNCTION_WORDS = 8  # globals, builtins, two names, code, defaults, named defaults, closure
 
 
 class Unwatchable(TypeError):
@@ -82,9 +83,21 @@ def of_attributes(owner: Any) -> Words:
     raise Unwatchable(type(owner).__name__)
 
 
+def of_function(function: Any) -> Words:
+    """A function's code and the defaults of its parameters."""
+    values = (function.__code__, function.__defaults__, function.__kwdefaults__)
+    words = _now(*range(id(function) + HEAD, id(function) + HEAD + 8 * FUNCTION_WORDS, 8))
+    if not {id(v) for v in values if v is not None} <= {word for _, word in words}:
+        raise Unwatchable("function")
+    return [*words, *(of_dict(values[2]) if values[2] is not None else ())]
+
+
 def of_slot(owner: Any, slot: str) -> Words:
     """An attribute that an object has in a slot."""
-    return _now(id(owner) + layout.slot_offset(type(owner), slot))
+    try:
+        return _now(id(owner) + layout.slot_offset(type(owner), slot))
+    except TypeError as error:
+        raise Unwatchable(slot) from error
 
 
 def of_array(array: np.ndarray) -> Words:
@@ -153,6 +166,7 @@ def _changes() -> Iterable[tuple[str, Words, Callable[[], Any]]]:
     items = [1000, 2000]
     yield "an item", of_list(items), lambda: items.__setitem__(1, 2001)
     yield "a list", of_list(items), lambda: items.append(3000)
+    yield "defaults", of_function(set_cell), lambda: setattr(set_cell, "__defaults__", (1,))
     owner = _Owner()
     for _ in range(40):  # long enough for the interpreter to specialise the store
         words = of_attributes(owner)

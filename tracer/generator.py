@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.bind import notify
 from .facts import CPU, device, require_cpu
 
 Array = np.ndarray
@@ -88,6 +89,7 @@ class Generator:
         seed = operator.index(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
+        notify("reseeded")
         self._begin(seed % 2**64)
         self._legacy.seed(self._seed & 0xFFFFFFFF)
         return self
@@ -159,6 +161,13 @@ class Generator:
         left, following = int(record["left"]), int(record["next"])
         if not record["seeded"] or not 0 < left <= _WORDS or following > _WORDS:
             raise RuntimeError("Invalid mt19937 state")
+        if new_state.tobytes() != self.get_state().tobytes():
+            notify("reseeded")
+        self._continue_from(record)
+        return self
+
+    def _continue_from(self, record: Any) -> None:
+        left, following = int(record["left"]), int(record["next"])
         engine = {"key": record["key"].astype(np.uint32), "pos": _WORDS + 1 - left}
         self._bits.state = {"bit_generator": "MT19937", "state": engine}
         self._seed = int(record["seed"])
@@ -167,11 +176,16 @@ class Generator:
         self._single_normal = (
             float(record["single_normal"]) if record["has_single_normal"] else None
         )
-        return self
+
+    def go_back_to(self, earlier: Generator) -> None:
+        """Continue from the state of another generator, as part of drawing."""
+        self._continue_from(np.frombuffer(earlier.get_state().tobytes(), STATE)[0])
 
     def clone_state(self) -> Generator:
         """A new generator in the same state; the two then run apart."""
-        return Generator(self.device).set_state(self.get_state())
+        made = Generator(self.device)
+        made.go_back_to(self)
+        return made
 
     def get_offset(self) -> int:
         """Raises: only counter-based generators have an offset."""

@@ -22,6 +22,18 @@ class _Hooks(threading.local):
 active = _Hooks()
 
 
+class _Uses:
+    """How many `saved_tensors_hooks` are in force, in all threads."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+uses = _Uses()
+
+
 class RemovableHandle:
     """Returned by `register_*hook`; `remove()` takes the hook away. Also a context manager."""
 
@@ -52,9 +64,11 @@ class saved_tensors_hooks:
         if active.disabled is not None:
             raise RuntimeError(active.disabled)
         active.saved.append(self.pair)
+        uses.value += 1
 
     def __exit__(self, *error: Any) -> None:
         active.saved.pop()
+        uses.value -= 1
 
 
 class disable_saved_tensors_hooks:

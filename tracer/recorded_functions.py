@@ -17,10 +17,19 @@ if TYPE_CHECKING:
 
 
 def record_function(
-    recorder: Recorder, inner: Recorder, node: Any, inputs: list[Tensor], outputs: list[Any]
+    recorder: Recorder, node: Any, inputs: list[Tensor], outputs: list[Any]
 ) -> None:
-    """Puts a `call` with the Function's backward, recorded by `inner`, behind its outputs."""
+    """Puts a `call` with the Function's backward, recorded ahead of time, behind its outputs."""
+    cls = node._forward_cls
+    if not (recorder.may_run_ahead(cls.backward) and recorder.may_run_ahead(cls.vjp)):
+        recorder.refuse(f"the backward of {node.name()} may do more than compute")
+        return
     results = [t for t in outputs if isinstance(t, Tensor)]
+    if not node.materialize_grads and len(results) > 1:
+        recorder.refuse(f"the backward of {node.name()} asks which gradients there are")
+        return
+    recorder.custom_count += 1
+    inner = recorder.inner(f"{node.name()}_{recorder.custom_count}")
     graph, read, count = record_backward(inner, node, results)
     if graph is None:
         recorder.problems.append(read)
@@ -53,6 +62,8 @@ def record_backward(inner: Recorder, node: Any, results: list[Tensor]) -> Any:
                 inner.var_of(grad)
             given = node.apply(list(grads))
             filled = [zeros(t) if r is None else r for r, t in zip(given, node._in_types)]
+    except Exception as error:  # eager raises it when backward runs
+        return None, f"the backward of {node.name()} raises {type(error).__name__}", 0
     finally:
         state.grad_enabled = previous
     if inner.problems or inner.branches:

@@ -60,11 +60,13 @@ class Recorder(GradFields, PlainSizes):
         self.branches: list[Branch] = []
         self.problems: list[str] = []
         self.comparisons: list[Any] = []  # (run-time number, comparison, other, outcome)
+        self.given_numbers: Any = {}  # ids of those that are read at each call
         self.used_numbers: list[Any] = []  # run-time numbers whose value Python saw
         self.backward_roots: set[Var] = set()
         self.on_lift: Any = None
         self.on_handed: Any = None
         self.naming: Any = None  # a tensor from outside -> (kind, name)
+        self.may_run_ahead: Any = lambda function: True  # is a custom backward mere arithmetic?
         self.custom_count = 0
         self.numbers: dict[int, int] = {}  # id of an eager graph's node -> the op it belongs to
 
@@ -252,9 +254,7 @@ class Recorder(GradFields, PlainSizes):
 
     def custom_function(self, node: Any, inputs: list[Tensor], outputs: list[Any]) -> None:
         """A custom Function ran: its outputs get a derivative of their own, recorded from it."""
-        self.custom_count += 1
-        inner = self.inner(f"{node.name()}_{self.custom_count}")
-        record_function(self, inner, node, inputs, outputs)
+        record_function(self, node, inputs, outputs)
 
     # --- what the tracer tells us ---
 
@@ -331,6 +331,11 @@ class Recorder(GradFields, PlainSizes):
         """Python compared a run-time number: the outcome must be the same at replay."""
         self.comparisons.append((number, how, other, outcome))
 
+    def checked(self, number: Any, how: Any, outcome: bool) -> None:
+        """The library compared a run-time number with zero."""
+        if id(number) in self.given_numbers:
+            self.compared(number, how, 0, outcome)
+
     def escaped(self, tensor: Tensor, how: str) -> None:
         """Python looked at a value: it must see the real one at every call."""
         if isinstance(tensor, RunTimeNumber):
@@ -361,6 +366,10 @@ class Recorder(GradFields, PlainSizes):
         """A hook was put on a value the body computed: it must run at every backward."""
         if self.computed(tensor):
             self.refuse("a hook or retain_grad() on a value inside the function")
+
+    def reseeded(self) -> None:
+        """A generator was given a seed or a state: that is done at every call."""
+        self.refuse("a random generator is seeded inside the function")
 
     def flag_changed(self, tensor: Tensor) -> None:
         """requires_grad of a tensor is being changed."""

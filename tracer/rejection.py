@@ -61,7 +61,7 @@ class _Stream:
 
     def close(self) -> None:
         kept = self._generator.next_normal
-        self._generator.set_state(self._start.get_state())
+        self._generator.go_back_to(self._start)
         self._generator.skip(2 * self._taken)
         self._generator.next_normal = kept
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.bind import notify
+from ..ir.op import TABLE
 from ..ir.types import float64
 from .tensor import Tensor
 
@@ -30,7 +31,7 @@ class RunTimeNumber(Tensor):
         return float
 
     def __hash__(self) -> int:
-        return id(self)
+        return hash(float(self))
 
     def _compare(self, other: Any, how: Any) -> Any:
         if isinstance(other, Tensor) and not isinstance(other, RunTimeNumber):
@@ -59,6 +60,31 @@ class RunTimeNumber(Tensor):
     def __ge__(self, other: Any) -> Any:
         return self._compare(other, operator.ge)
 
+    def __pow__(self, other: Any) -> Any:
+        if type(other) not in NUMBERS:
+            return super().__pow__(other)
+        if (other < 0 and holds(self, operator.eq)) or (other % 1 and holds(self, operator.lt)):
+            return float(self) ** other  # an error, or a complex number
+        return TABLE["pow_scalar"](self, exponent=other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return super().__truediv__(divisor(other, "float division by zero"))
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return super().__rtruediv__(divided(other, self, "float division by zero"))
+
+    def __floordiv__(self, other: Any) -> Any:
+        return super().__floordiv__(divisor(other, "float floor division by zero"))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return super().__rfloordiv__(divided(other, self, "float floor division by zero"))
+
+    def __mod__(self, other: Any) -> Any:
+        return super().__mod__(divisor(other, "float modulo"))
+
+    def __rmod__(self, other: Any) -> Any:
+        return super().__rmod__(divided(other, self, "float modulo"))
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return repr(float(self))
 
@@ -78,6 +104,32 @@ class RunTimeNumber(Tensor):
 
     def __bool__(self) -> bool:
         return bool(self._compare(0.0, operator.ne))
+
+
+NUMBERS = (int, float, bool)
+
+
+def divisor(value: Any, message: str) -> Any:
+    """A number that a number is divided by: as in Python it must not be zero."""
+    if value == 0 if type(value) in NUMBERS else (
+            isinstance(value, RunTimeNumber) and holds(value, operator.eq)):  # fmt: skip
+        raise ZeroDivisionError(message)
+    return value
+
+
+def holds(number: RunTimeNumber, how: Any) -> bool:
+    """Compares a number with zero. What is computed from others is not guarded: at later calls it
+    may be infinite where Python raises."""
+    outcome = bool(how(number._array.item(), 0))
+    notify("checked", number, how, outcome)
+    return outcome
+
+
+def divided(value: Any, by: RunTimeNumber, message: str) -> Any:
+    """A number, or a tensor, that a run-time number divides."""
+    if type(value) in NUMBERS:
+        divisor(by, message)
+    return value
 
 
 def with_plain_numbers(attrs: dict[str, Any]) -> dict[str, Any]:

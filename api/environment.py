@@ -1,0 +1,104 @@
+"""The Python values a body can see, as they were when it was recorded.
+
+Modules report changes through `epoch`, so for them a hit costs one compare; the rest is watched in
+memory (`runtime/watch.py`), and compared value by value only where a word has changed or nothing
+can be watched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .ir.bind import epoch
+from .plain import first_change, outline
+from .reach import TABLES, Reach
+from .settling import settle
+
+MAX_ALARMS = 8  # then watching costs more than comparing
+
+
+class Environment(Reach):
+    """What a function can see, and whether it still is the same."""
+
+    def __init__(self, function: Any, leaves: list[Any]):
+        super().__init__(function, leaves)
+        self.states = [(module, module_state(module)) for module in self.modules]
+        self.epoch = epoch.value
+        self.unchanged: Any = None  # the watch over what `compare` looks at
+        self.alarms = 0  # of the watch, in a row, without a change that matters
+
+    def quick_failure(self) -> str | None:
+        """What no epoch tells of: all but modules."""
+        if self.unchanged is not None and self.unchanged():
+            self.alarms = 0
+            return None
+        reason = self.compare()
+        if reason is None and self.alarms < MAX_ALARMS:
+            self.alarms += 1
+            self.unchanged = self.watched()
+        return reason
+
+    def compare(self) -> str | None:
+        """Each value with what it was."""
+        for guard in self.guards:
+            changed = guard.change()
+            if changed is not None:
+                return changed
+        return self.findings.change()
+
+    def failure(self) -> str | None:
+        """Which value changed since, or None; looks at modules too."""
+        found = self.compare()
+        if found is not None:
+            return found
+        for module, before in self.states:
+            changed = first_change(before, module_state(module))
+            if changed is not None:
+                return f"{type(module).__name__}.{changed} changed"
+        self.epoch = epoch.value
+        return None
+
+    def settle(self) -> None:
+        """Plain numbers for symbolic sizes that the body left where others see them."""
+        for module in self.modules:
+            settle(module.__dict__)
+        for guard in self.guards:
+            guard.settle()
+
+    def words(self) -> Any:
+        """The words of memory behind all that `compare` looks at; raises Unwatchable."""
+        from .runtime import watch
+
+        words = [word for guard in self.guards for word in guard.words(watch)]
+        return [*words, *self.findings.words(watch)]
+
+    def watched(self) -> Any:
+        """A watch over all that `compare` looks at; None where that is impossible."""
+        from .runtime import watch
+
+        try:
+            return watch.watch(self.words())
+        except watch.Unwatchable:
+            return None
+
+    def option_numbers(self) -> list[Any]:
+        """The hyper-parameters of optimizers, which are read at each call."""
+        return [value for optimizer in self.optimizers for group in optimizer.param_groups
+                for name, value in group.items() if name != "params"]  # fmt: skip
+
+    def parameter_names(self) -> dict[int, str]:
+        """Names of the parameters and buffers of the modules in sight, by id."""
+        names: dict[int, str] = {}
+        for module in self.modules:
+            for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+                names.setdefault(id(tensor), name)
+        return names
+
+
+def module_state(module: Any) -> dict[str, Any]:
+    """Plain attributes of a module, and which objects are registered in it."""
+    state = outline(module.__dict__)
+    for table in TABLES:
+        for name, value in (module.__dict__.get(table) or {}).items():
+            state[f"{table}.{name}"] = id(value)
+    return state

@@ -1,0 +1,77 @@
+"""Plain values of Python, compared by value; and what belongs to libraries."""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+from enum import Enum
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from .ir.dims import is_dim
+
+PLAIN = (int, float, bool, str, type(None), bytes, complex, np.generic, range)
+LIBRARIES = {"wengert", "torch", "numpy", "builtins", *sys.stdlib_module_names} - {"__main__"}
+OBJECT = object()  # stands for one that is looked at elsewhere
+
+
+def is_library(module: str | None) -> bool:
+    return (module or "").split(".")[0] in LIBRARIES
+
+
+def is_built_in(kind: type) -> bool:
+    """A class of Python's or NumPy's own, whose objects have no attributes that Python sets."""
+    return (kind.__module__ or "").split(".")[0] in ("builtins", "numpy")
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal, of one type, and of one sign; a NaN is a NaN."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if a != a:
+        return bool(b != b)
+    if a == b:
+        return a != 0 or not isinstance(a, float) or math.copysign(1, a) == math.copysign(1, b)
+    return False
+
+
+def is_constant(value: Any) -> bool:
+    """Can the same object be handed out at every call? Not if it could be changed, or used up."""
+    if isinstance(value, FunctionType):
+        return value.__closure__ is None
+    if isinstance(value, (*PLAIN, tuple, slice, frozenset, type, ModuleType, Enum)):
+        return True
+    return is_dim(value) or (type(value).__module__ or "").split(".")[0] == "wengert"
+
+
+def same_items(a: list[Any], b: list[Any]) -> bool:
+    """The same objects, or equal plain values."""
+    return len(a) == len(b) and all(
+        x is y or (isinstance(x, PLAIN) and same(x, y)) for x, y in zip(a, b))  # fmt: skip
+
+
+def outline(items: Any, names: Any = None) -> dict[Any, Any]:
+    """Which names there are, with the values of those that are plain."""
+    return {k: v if isinstance(v, PLAIN) else OBJECT for k, v in items.items()
+            if names is None or k in names}  # fmt: skip
+
+
+def first_change(before: dict[Any, Any], now: dict[Any, Any]) -> Any:
+    """A name whose value differs, or None."""
+    if before.keys() != now.keys():
+        return next(iter(before.keys() ^ now.keys()))
+    for name, value in before.items():
+        if not same(value, now[name]):
+            return name
+    return None
+
+
+def space_of(cls: type) -> dict[str, Any]:
+    """The dict behind a class's `__dict__`."""
+    behind = gc.get_referents(cls.__dict__)
+    return behind[0] if behind and type(behind[0]) is dict else dict(cls.__dict__)

@@ -1,0 +1,68 @@
+"""Whether code can run ahead of time unnoticed: does it touch anything but what it is given?
+
+The backward of a custom Function is recorded when its forward is. That must not be seen, so code
+that may print, count or keep books runs at its own time instead.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import types
+from typing import Any
+
+from .plain import PLAIN, is_library
+from .tracer.tensor import Tensor
+
+LOUD = {"print", "open", "input", "exec", "eval", "next", "setattr", "delattr", "globals", "vars"}
+STORES = {"STORE_GLOBAL", "DELETE_GLOBAL"}
+
+
+def is_quiet(function: Any, seen: set[int] | None = None) -> bool:
+    """Does a function of the user's only compute?"""
+    seen = set() if seen is None else seen
+    function = getattr(function, "__wrapped__", function)
+    if id(function) in seen or not isinstance(function, types.FunctionType):
+        return True
+    seen.add(id(function))
+    if is_library(function.__module__):
+        return True
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    return all(is_quiet_code(code, function.__globals__, cells, seen)
+               for code in codes_in(function.__code__))  # fmt: skip
+
+
+def is_quiet_code(code: types.CodeType, space: Any, cells: Any, seen: set[int]) -> bool:
+    for step in dis.get_instructions(code):
+        name = step.argval
+        if step.opname in STORES or (step.opname == "STORE_DEREF" and name in cells):
+            return False
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            value = space.get(name, getattr(builtins, name, None))
+        elif step.opname == "LOAD_DEREF" and name in cells:
+            value = getattr(cells[name], "cell_contents", None)
+        else:
+            continue
+        if name in LOUD or not is_harmless(value, code.co_names, seen):
+            return False
+    return True
+
+
+def is_harmless(value: Any, names: tuple[str, ...], seen: set[int]) -> bool:
+    """A value that can be used without leaving anything behind."""
+    if isinstance(value, (*PLAIN, Tensor, types.ModuleType, types.BuiltinFunctionType)):
+        return not isinstance(value, types.ModuleType) or is_library(value.__name__)
+    if isinstance(value, types.FunctionType):
+        return is_quiet(value, seen)
+    if isinstance(value, type):
+        if is_library(value.__module__):
+            return True
+        kept = [getattr(value, name, None) for name in names if name in vars(value)]
+        return all(is_harmless(v, names, seen) for v in kept)
+    return is_library(type(value).__module__) and not isinstance(value, list | dict | set)
+
+
+def codes_in(code: types.CodeType) -> list[types.CodeType]:
+    """A code object and those within it."""
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return [code, *(c for part in inner for c in codes_in(part))]

@@ -1,0 +1,329 @@
+"""What a body can reach: the Python values that its code names, and how each is guarded.
+
+Values are found by looking at code: closure cells and globals, of the function and of the functions
+it names; items of containers; attributes of objects, classes and Python modules.
+
+Note [Names]
+    Of an object of the user's only the attributes count that some code in sight names: a trainer
+    may keep books that the body never opens. Code that asks by computed names (`getattr`, `vars`)
+    may read all. What runs without being named (`__mul__`, `forward`) is in sight with its class.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import functools
+import random
+import types
+from typing import Any
+
+import numpy as np
+
+from .guards import Attributes, ClassBody, Code, Contents, Guard, Items, Members, Value
+from .places import Cell, Entry, Findings, Item, Slot
+from .plain import PLAIN, is_built_in, is_library, space_of
+from .tracer.tensor import Tensor
+
+MAX_OBJECTS = 100_000
+MAX_ITEMS = 4096  # of one list
+MAX_BYTES = 4096  # of an array
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+TABLES = ("_parameters", "_buffers", "_modules", *HOOKS)
+COMPUTED_NAMES = {"getattr", "hasattr", "vars", "__dict__", "eval", "exec", "globals", "attrgetter",
+                  "asdict", "astuple", "copy", "deepcopy"}  # fmt: skip
+CONTENTS = (set, collections.deque, bytearray, array.array, np.ndarray)
+GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
+CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
+WRAPPED = {property: "fget", staticmethod: "__func__", classmethod: "__func__",
+           functools.cached_property: "func"}  # fmt: skip
+
+
+class Names:
+    """See Note [Names]."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = {"forward", "backward", "setup_context", "vjp"}  # called by name
+        self.all = False
+
+    def add(self, code: types.CodeType) -> None:
+        self.known.update(code.co_names)
+        self.all = self.all or not COMPUTED_NAMES.isdisjoint(code.co_names)
+
+    def __contains__(self, name: Any) -> bool:
+        return self.all or name in self.known or (name[:2] == "__" and name[-2:] == "__")
+
+
+class Everything:
+    """Names that may be read by code that is not in sight: the library's own."""
+
+    def __contains__(self, name: Any) -> bool:
+        return True
+
+
+class Owner:
+    """Something with attributes: `enter` is called with each, once a name for it is known."""
+
+    def __init__(self, space: Any, names: Any, enter: Any):
+        self.space, self.names, self.enter = space, names, enter
+        self.met: set[Any] = set()
+
+    def unmet(self) -> list[tuple[Any, Any]]:
+        found = [(k, v) for k, v in self.space.items() if k in self.names and k not in self.met]
+        self.met.update(name for name, _ in found)
+        return found
+
+
+class Reach:
+    """Walks from a function and its arguments to all that can be reached."""
+
+    def __init__(self, function: Any, leaves: list[Any]):
+        self.guards: list[Guard] = []
+        self.modules: list[Any] = []
+        self.optimizers: list[Any] = []
+        self.groups: list[tuple[dict[str, Any], str, Any]] = []  # options of optimizers
+        self.findings = Findings()
+        self.problems: list[str] = []
+        self.seen: set[int] = set()
+        self.keep: list[Any] = []  # so that no id in `seen` is used again
+        self.names = Names()
+        self.owners: list[Owner] = []
+        self.named: set[int] = set()  # ids of classes that code names: it may make objects of them
+        self.visit(function)
+        # arguments that the body also reaches by a name of its own
+        self.reached = [k for k, leaf in enumerate(leaves)
+                        if id(leaf) in self.seen and not isinstance(leaf, PLAIN)]  # fmt: skip
+        self.visit_all(leaves)
+        self.follow_names()
+        for guard in self.guards:
+            guard.begin()
+
+    def follow_names(self) -> None:
+        """Code found by one name may name more of what was met before."""
+        size = None
+        while size != (size := (len(self.names.known), self.names.all, len(self.owners))):
+            for owner in list(self.owners):
+                for name, value in owner.unmet():
+                    owner.enter(owner.space, name, value)
+
+    # --- values of all kinds ---
+
+    def visit(self, value: Any) -> None:
+        if isinstance(value, PLAIN) or id(value) in self.seen:
+            return
+        if len(self.seen) > MAX_OBJECTS:
+            self.problem(f"the body can reach more than {MAX_OBJECTS:,} objects")
+            return
+        self.seen.add(id(value))
+        self.keep.append(value)
+        if isinstance(value, Tensor):
+            return
+        if isinstance(value, types.FunctionType):
+            self.visit_function(value)
+        elif isinstance(value, type):
+            self.visit_class(value)
+        elif isinstance(value, types.ModuleType):
+            self.visit_python_module(value)
+        elif isinstance(value, types.MethodType):
+            self.visit_all((value.__self__, value.__func__))
+        elif isinstance(value, types.BuiltinMethodType):
+            self.visit(value.__self__)
+        elif isinstance(value, functools.partial):
+            self.visit_all((value.func, *value.args, value.keywords))
+        else:
+            self.visit_object(value)
+
+    def visit_all(self, values: Any) -> None:
+        for item in list(values):
+            self.visit(item)
+
+    def find(self, place: Any, value: Any) -> None:
+        """A value that the body reads at a place of its own."""
+        if not isinstance(value, PLAIN):
+            self.findings.add(place, value)
+            if isinstance(value, type):
+                self.named.add(id(value))
+            self.visit(value)
+        elif not place.covered:
+            self.guards.append(Value(place, value))
+
+    def problem(self, reason: str) -> None:
+        self.problems.append(reason)
+
+    # --- code ---
+
+    def visit_function(self, function: types.FunctionType) -> None:
+        self.visit(getattr(function, "__wrapped__", None))
+        if is_library(function.__module__):
+            return
+        self.guards.append(Code(function))
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            try:
+                value = cell.cell_contents
+            except ValueError:  # not filled yet
+                continue
+            self.find(Cell(cell, name), value)
+        self.visit_names(function.__code__, function.__globals__)
+        self.visit_all(function.__defaults__ or ())
+        self.visit_all((function.__kwdefaults__ or {}).values())
+
+    def visit_names(self, code: types.CodeType, space: dict[str, Any]) -> None:
+        self.names.add(code)
+        for name in code.co_names:
+            if name in space:
+                self.enter_global(space, name, space[name])
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                self.visit_names(constant, space)
+
+    def enter_global(self, space: dict[str, Any], name: str, value: Any) -> None:
+        self.find(Entry(space, name, False), value)
+
+    def functions(self) -> list[types.FunctionType]:
+        """The user's functions in sight."""
+        return [f for f in self.keep
+                if isinstance(f, types.FunctionType) and not is_library(f.__module__)]  # fmt: skip
+
+    # --- classes, Python modules ---
+
+    def visit_class(self, cls: type) -> None:
+        for base in cls.__mro__:
+            if base is not cls:
+                self.visit(base)
+        if is_library(cls.__module__):
+            return
+        space = space_of(cls)
+        self.guards.append(ClassBody(cls, space, self.names))
+        enter = functools.partial(self.enter_class, cls)
+        self.owners.append(Owner(space, self.names, enter))
+
+    def enter_class(self, cls: type, space: dict[str, Any], name: str, value: Any) -> None:
+        if name in CONSTRUCTORS and id(cls) not in self.named:
+            return
+        inner = WRAPPED.get(type(value))
+        value = value if inner is None else getattr(value, inner)
+        if isinstance(value, types.FunctionType):
+            self.visit(value)
+        elif name[:2] != "__":
+            self.find(Entry(space, name, True), value)
+
+    def visit_python_module(self, module: types.ModuleType) -> None:
+        if not is_library(module.__name__):
+            self.owners.append(Owner(module.__dict__, self.names.known, self.enter_global))
+
+    # --- objects ---
+
+    def visit_object(self, value: Any) -> None:
+        if isinstance(value, GENERATORS):
+            self.problem("the body draws random numbers of Python's or NumPy's; draw with the "
+                         "library's random functions")  # fmt: skip
+        elif hasattr(type(value), "__next__"):
+            self.problem(f"the body can reach an iterator (a {type(value).__name__}), whose next "
+                         "value differs at each call; pass the value")  # fmt: skip
+        elif isinstance(value, CONTENTS):
+            self.visit_contents(value)
+        elif isinstance(value, list | tuple | frozenset | dict):
+            self.visit_container(value)
+        elif hasattr(value, "param_groups"):
+            self.visit_optimizer(value)
+        elif hasattr(value, "function") and hasattr(value, "cache_clear"):  # a compiled function
+            self.visit(value.function)
+        else:
+            self.visit_attributes(value)
+        if isinstance(value, list | tuple | dict):
+            self.visit_attributes(value)
+
+    def visit_attributes(self, value: Any) -> None:
+        kind = type(value)
+        if is_built_in(kind):
+            return
+        self.visit(kind)
+        names: Any = Everything() if made_by_library(kind) else self.names
+        slots = {s: getattr(value, s) for s in slots_of(kind) if hasattr(value, s)}
+        if slots:
+            enter = functools.partial(self.enter_slot, value)
+            self.owners.append(Owner(slots, names, enter))
+        if is_module(value):
+            self.visit_module(value, names)
+        elif hasattr(value, "__dict__"):
+            self.guards.append(Attributes(value, names))
+            self.owners.append(Owner(value.__dict__, names, self.enter_attribute))
+
+    def enter_slot(self, owner: Any, slots: Any, name: str, value: Any) -> None:
+        self.find(Slot(owner, name), value)
+
+    def enter_attribute(self, space: dict[str, Any], name: str, value: Any) -> None:
+        self.find(Entry(space, name, True), value)
+
+    def visit_module(self, module: Any, names: Any) -> None:
+        self.modules.append(module)
+        self.owners.append(Owner(module.__dict__, names, self.enter_module))
+        for table in ("_modules", *HOOKS):
+            self.visit_all((module.__dict__.get(table) or {}).values())
+
+    def enter_module(self, space: dict[str, Any], name: str, value: Any) -> None:
+        if name not in internal_names():
+            self.find(Entry(space, name, True), value)
+
+    def visit_optimizer(self, optimizer: Any) -> None:
+        """Which groups and parameters it has, and their options; numbers are run-time numbers."""
+        self.optimizers.append(optimizer)
+        self.guards.append(Members(optimizer.param_groups))
+        for group in optimizer.param_groups:
+            self.guards.append(Members(group["params"]))
+            self.groups += [(group, name, value) for name, value in group.items()
+                            if isinstance(value, bool | str | type(None))]  # fmt: skip
+
+    # --- containers ---
+
+    def visit_container(self, value: Any) -> None:
+        if isinstance(value, dict):
+            self.guards.append(Items(value))
+            for name, item in list(value.items()):
+                self.find(Entry(value, name, True), item)
+        elif isinstance(value, list):
+            if len(value) > MAX_ITEMS:
+                self.problem(f"the body can reach a list of {len(value):,} items; pass a tensor")
+                return
+            self.guards.append(Items(value))
+            for k, item in enumerate(value):
+                self.find(Item(value, k), item)
+        else:
+            self.visit_all(value)
+
+    def visit_contents(self, value: Any) -> None:
+        size = value.nbytes if isinstance(value, np.ndarray) else len(value)
+        if size > MAX_BYTES or getattr(value, "dtype", None) == np.dtype(object):
+            self.problem(f"the body can reach a large {type(value).__name__}; pass a tensor")
+            return
+        self.guards.append(Contents(value))
+        if isinstance(value, set | collections.deque):
+            self.visit_all(value)
+
+
+@functools.cache
+def internal_names() -> frozenset[str]:
+    """The tables of a module, which tell of changes by epochs."""
+    from .nn import Module
+
+    return frozenset(vars(Module()))
+
+
+def is_module(value: Any) -> bool:
+    attributes = getattr(value, "__dict__", None)
+    return isinstance(attributes, dict) and "_parameters" in attributes and "_modules" in attributes
+
+
+def made_by_library(kind: type) -> bool:
+    """Does code that is not in sight run on its objects? That of `Module` itself is known."""
+    return any(is_library(base.__module__) and base.__qualname__ not in ("object", "Module")
+               for base in kind.__mro__)  # fmt: skip
+
+
+def slots_of(kind: type) -> list[str]:
+    """The slots that the user's classes have."""
+    found: list[str] = []
+    for base in kind.__mro__:
+        slots = () if is_library(base.__module__) else base.__dict__.get("__slots__", ())
+        found += (slots,) if isinstance(slots, str) else slots
+    return [s for s in found if s not in ("__dict__", "__weakref__")]

@@ -1,0 +1,52 @@
+"""What the eager history of a recorded call's results keeps for backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .tracer.saved import SavedOutput
+from .tracer.tensor import Tensor
+
+
+def nodes_behind(results: list[Tensor]) -> Iterator[Any]:
+    """The nodes of the results' history."""
+    stack = [t._node for t in results if t._node is not None]
+    seen = set()
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(e[0] for e in node.edges if e is not None)
+
+
+def saved_in(node: Any) -> Iterator[tuple[Any, int]]:
+    """The tensors and outputs that a node keeps, with the versions they had."""
+    saved = getattr(node, "saved", ())
+    for entry, version in zip(saved, getattr(node, "versions", ())) if (
+            isinstance(saved, tuple)) else ():  # fmt: skip
+        if isinstance(entry, SavedOutput):
+            yield entry, entry.version
+        elif isinstance(entry, Tensor):
+            yield entry, version
+
+
+def saved_by_graph(results: list[Tensor]) -> set[int]:
+    """Ids of tensors that the results' own history keeps."""
+    found: set[int] = set()
+    for node in nodes_behind(results):
+        kept = [entry for entry, _ in saved_in(node) if isinstance(entry, Tensor)]
+        found.update(map(id, kept))
+        found.update(id(entry._view.base) for entry in kept if entry._view is not None)
+    return found
+
+
+def overwritten(results: list[Tensor]) -> str:
+    """Why backward through the results will raise: a value it needs was written in place."""
+    for node in nodes_behind(results):
+        for entry, version in saved_in(node):
+            storage = entry.storage if isinstance(entry, SavedOutput) else entry._storage
+            if storage is not None and storage.version != version:
+                return f"a value that {node.name()} needs is written in place: backward will raise"
+    return ""

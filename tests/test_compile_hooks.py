@@ -1,0 +1,192 @@
+"""Compiling never changes meaning: hooks, checkpoints and custom Functions."""
+
+import contextlib
+import io
+
+import pytest
+import wengert as torch
+from scenarios import Scenarios, attempt, check, data, filled, grads_of
+from wengert import nn
+from wengert.utils.checkpoint import checkpoint
+
+scenario = Scenarios()
+
+
+@scenario
+def module_hooks(wrap):
+    m = filled(nn.Linear(3, 2))
+    f = wrap(m)
+    log, out = [], []
+    out.append(f(data(3)))
+    out.append(f(data(3)))
+    h = m.register_forward_hook(lambda mod, i, o: o * 2)
+    out += [f(data(3)), f(data(3))]
+    m.register_forward_pre_hook(lambda mod, i: (log.append(len(log)), i)[1])
+    out += [f(data(3)), f(data(3))]
+    h.remove()
+    out += [f(data(3)), f(data(3))]
+    m.register_full_backward_hook(lambda mod, gi, go: log.append(go[0].tolist()))
+    x = data(3, grad=True)
+    f(x).sum().backward()
+    f(x).sum().backward()
+    return out, log, x.grad
+
+
+@scenario
+def checkpoints(wrap):
+    m = filled(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.5)))
+    f = wrap(lambda x: checkpoint(m, x, use_reentrant=False).sum())
+    out = []
+    for k in range(4):
+        x = data(2, 3, k=k, grad=True)
+        y = f(x)
+        y.backward()
+        out.append((y.detach(), x.grad))
+    return out, grads_of(*m.parameters()), torch.rand(1)
+
+
+@scenario
+def checkpoints_around(wrap):
+    m = filled(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.5)))
+    g = wrap(m)
+    out = []
+    for k in range(4):
+        x = data(2, 3, k=k, grad=True)
+        y = checkpoint(g, x, use_reentrant=bool(k % 2)).sum()
+        y.backward()
+        out.append((y.detach(), x.grad))
+    return out, grads_of(*m.parameters()), torch.rand(1)
+
+
+class Square(torch.autograd.Function):
+    log = None
+
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.k = k
+        Square.log.append("f")
+        return x * x * k
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        Square.log.append("b")
+        return g * 2 * x * ctx.k, None
+
+
+@scenario
+def custom_function_with_effects(wrap):
+    Square.log = []
+    f = wrap(lambda x: Square.apply(x, 3).sum())
+    out = []
+    for k in range(4):
+        x = data(3, k=k, grad=True)
+        f(x).backward()
+        out.append(x.grad)
+    return out, Square.log
+
+
+class Printing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        print("backward", g.sum().item())
+        return g * 2
+
+
+@scenario
+def custom_function_that_prints(wrap):
+    buf = io.StringIO()
+    f = wrap(lambda x: Printing.apply(x).sum())
+    out = []
+    with contextlib.redirect_stdout(buf):
+        for k in range(4):
+            x = data(3, k=k, grad=True)
+            y = f(x)
+            if k != 1:
+                y.backward()
+            out.append(x.grad)
+    return out, buf.getvalue()
+
+
+class Materialize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, a, b):
+        if a is None:
+            return b * 30
+        if b is None:
+            return a * 20
+        return a * 2 + b * 3
+
+
+@scenario
+def custom_function_that_asks_for_none(wrap):
+    f = wrap(lambda x: Materialize.apply(x))
+    out = []
+    for k in range(5):
+        x = data(3, k=k, grad=True)
+        a, b = f(x)
+        [a, b, a + b, b, a][k].sum().backward()
+        out.append(x.grad)
+    return out
+
+
+class NeedsInput(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        gx = g * w if ctx.needs_input_grad[0] else None
+        gw = g * x * 5 if ctx.needs_input_grad[1] else None
+        return gx, gw
+
+
+@scenario
+def custom_function_needs_input(wrap):
+    f = wrap(lambda x, w: NeedsInput.apply(x, w).sum())
+    out = []
+    for a, b in (
+        (True, True),
+        (True, False),
+        (False, True),
+        (True, True),
+        (False, True),
+        (True, False),
+    ):
+        x, w = data(3, grad=a), data(3, k=2, grad=b)
+        f(x, w).backward()
+        out.append(grads_of(x, w))
+    return out
+
+
+@scenario
+def in_place_after_saving(wrap):
+    def body(x):
+        y = x.exp()
+        y.add_(1)
+        return y.sum()
+
+    f = wrap(body)
+    out = []
+    for _ in range(4):
+        r = attempt(f(data(3, grad=True)).backward)
+        out.append(str(r)[:60])
+    return out
+
+
+@pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
+def test_scenario(run):
+    check(run)

@@ -1,0 +1,374 @@
+"""Compiling never changes meaning: what a body reads is seen anew, wherever it lies."""
+
+import collections
+import dataclasses
+import functools
+import math
+import random
+import types
+
+import numpy as np
+import pytest
+import wengert as torch
+from scenarios import Scenarios, check, data
+from wengert import nn
+
+scenario = Scenarios()
+
+
+class Config:
+    scale = 2.0
+    flag = True
+
+
+@scenario
+def class_attributes(wrap):
+    f = wrap(lambda x: x * Config.scale if Config.flag else x)
+    out = []
+    for s in (2.0, 3.0, 3.0, 4.0):
+        Config.scale = s
+        out.append(f(data(3)))
+    Config.flag = False
+    out.append(f(data(3)))
+    Config.flag = True
+    Config.scale = 2.0
+    return out
+
+
+config = types.ModuleType("config")
+config.scale = 2.0
+
+
+@scenario
+def python_module_attributes(wrap):
+    f = wrap(lambda x: x * config.scale)
+    out = []
+    for s in (2.0, 3.0, 3.0, 4.0):
+        config.scale = s
+        out.append(f(data(3)))
+    config.scale = 2.0
+    return out
+
+
+class Scaled(nn.Module):
+    factor = 2.0
+
+    def forward(self, x):
+        return x * self.factor * type(self).factor
+
+
+@scenario
+def class_attributes_of_modules(wrap):
+    m = Scaled()
+    f = wrap(m)
+    out = []
+    for s in (2.0, 3.0, 3.0, 4.0):
+        Scaled.factor = s
+        out.append(f(data(3)))
+    Scaled.factor = 2.0
+    return out
+
+
+class Obj:
+    limit = 5
+    __slots__ = ("a",)
+
+    def __init__(self):
+        self.a = 1.5
+
+
+@scenario
+def slots_of_objects(wrap):
+    o = Obj()
+    f = wrap(lambda x: x * o.a + Obj.limit)
+    out = []
+    for s in (2.0, 3.0, 3.0, 4.0):
+        o.a = s
+        out.append(f(data(3)))
+    return out
+
+
+@scenario
+def objects_as_arguments_with_slots(wrap):
+    f = wrap(lambda x, o: x * o.a)
+    o = Obj()
+    out = []
+    for s in (2.0, 3.0, 3.0, 4.0):
+        o.a = s
+        out.append(f(data(3), o))
+    return out
+
+
+table = {}
+
+
+@scenario
+def properties_reading_globals(wrap):
+    class P:
+        @property
+        def v(self):
+            return table["k"]
+
+        def m(self, x):
+            return x * table["k"]
+
+    o = P()
+    f = wrap(lambda x: x * o.v)
+    g = wrap(lambda x: o.m(x))
+    out = []
+    for s in (2.0, 3.0, 3.0, 4.0):
+        table["k"] = s
+        out += [f(data(3)), g(data(3))]
+    return out
+
+
+@scenario
+def deep_attributes(wrap):
+    o = types.SimpleNamespace(
+        a=types.SimpleNamespace(b=types.SimpleNamespace(c=1.0, t=torch.ones(3)))
+    )
+    f = wrap(lambda x: x * o.a.b.c + o.a.b.t)
+    out = []
+    for k in range(4):
+        o.a.b.c = float(k)
+        out.append(f(data(3)))
+    o.a.b.t = torch.zeros(3)
+    out.append(f(data(3)))
+    o.a.b = types.SimpleNamespace(c=7.0, t=torch.ones(3) * 2)
+    out.append(f(data(3)))
+    out.append(f(data(3)))
+    return out
+
+
+@scenario
+def big_containers(wrap):
+    big = [float(k) for k in range(100)]
+    d = {k: float(k) for k in range(100)}
+    f = wrap(lambda x: x * big[70] + d[80])
+    out = []
+    for k in range(4):
+        big[70] = float(k)
+        out.append(f(data(3)))
+        d[80] = float(-k)
+        out.append(f(data(3)))
+    return out
+
+
+@scenario
+def many_tensors_in_a_list(wrap):
+    ts = [data(2, k=k) for k in range(80)]
+    f = wrap(lambda: sum(t.sum() for t in ts))
+    out = [f(), f(), f()]
+    ts[3] = torch.zeros(2)
+    out += [f(), f()]
+    ts.append(torch.ones(2))
+    out += [f(), f()]
+    return out
+
+
+@scenario
+def functions_swapped(wrap):
+    def a(x):
+        return x + 1
+
+    def b(x):
+        return x * 3
+
+    table = {"act": a}
+    act = a
+    f = wrap(lambda x: table["act"](x))
+
+    def g(x):
+        return act(x)
+
+    g = wrap(g)
+    out = [f(data(3)), f(data(3)), g(data(3)), g(data(3))]
+    table["act"] = b
+    act = b
+    out += [f(data(3)), f(data(3)), g(data(3)), g(data(3))]
+    return out
+
+
+@scenario
+def defaults_changed(wrap):
+    def h(x, k=2.0):
+        return x * k
+
+    f = wrap(lambda x: h(x))
+    out = [f(data(3)), f(data(3))]
+    h.__defaults__ = (3.0,)
+    out += [f(data(3)), f(data(3))]
+    return out
+
+
+@scenario
+def numpy_globals(wrap):
+    a = np.zeros(3, np.float32)
+    f = wrap(lambda x: x + torch.as_tensor(a))
+    g = wrap(lambda x: x * float(a[0]) + a.sum())
+    out = []
+    for _ in range(4):
+        a += 1
+        out += [f(data(3)), g(data(3))]
+    return out
+
+
+@scenario
+def deletions(wrap):
+    o = types.SimpleNamespace(a=1.0)
+    f = wrap(lambda x: x * getattr(o, "a", 5.0) + (1 if hasattr(o, "b") else 0))
+    r = [f(data(3)), f(data(3))]
+    del o.a
+    r += [f(data(3)), f(data(3))]
+    o.b = torch.ones(1)
+    r += [f(data(3)), f(data(3))]
+    return r
+
+
+@scenario
+def iterators(wrap):
+    it = iter([1.0, 2.0, 3.0, 4.0, 5.0])
+    f = wrap(lambda x: x * next(it))
+    g = wrap(lambda x, i: x * next(i))
+    it2 = iter([1.0, 2.0, 3.0, 4.0, 5.0])
+    return [f(data(3)) for _ in range(4)], [g(data(3), it2) for _ in range(4)]
+
+
+@scenario
+def user_generators(wrap):
+    r, n = random.Random(3), np.random.default_rng(4)
+    f = wrap(lambda x: x * r.random() + n.standard_normal())
+    return [f(data(3)) for _ in range(4)]
+
+
+@scenario
+def deques_and_sets(wrap):
+    d, s = collections.deque([1.0, 2.0], maxlen=2), {1}
+    f = wrap(lambda x: x * sum(d) + len(s))
+    out = []
+    for k in range(4):
+        d.append(float(k))
+        s.add(k % 3)
+        out.append(f(data(3)))
+    return out
+
+
+@scenario
+def signed_zeros_and_nans(wrap):
+    z = 0.0
+    f = wrap(lambda x, s: x * math.copysign(1.0, s))
+    g = wrap(lambda x: x * math.copysign(1.0, z))
+    out = [f(data(3), s) for s in (0.0, -0.0, 0.0, float("nan"), -0.0)]
+    for value in (0.0, 0.0, -0.0, 0.0):
+        z = value
+        out.append(g(data(3)))
+    return out
+
+
+@scenario
+def monkeypatched_methods(wrap):
+    class A:
+        def go(self, x):
+            return x * 2
+
+    a = A()
+    f = wrap(lambda x: a.go(x))
+    out = [f(data(3)), f(data(3))]
+    A.go = lambda self, x: x * 3
+    out += [f(data(3)), f(data(3))]
+    a.go = lambda x: x * 4
+    return out, [f(data(3)), f(data(3))]
+
+
+@scenario
+def books_that_the_body_never_opens(wrap):
+    class T:
+        def __init__(self):
+            self.w = data(3)
+            self.steps = 0
+            self.history = []
+
+        def go(self, x):
+            return x * self.w
+
+    t = T()
+    f = wrap(t.go)
+    out = []
+    for k in range(5):
+        out.append(f(data(3, k=k)))
+        t.steps += 1
+        t.history.append(float(k))
+    runs = sum(map(len, getattr(f, "traces", {0: [0]}).values()))
+    assert runs == 1, "a change of these needs no new trace"
+    return out
+
+
+@scenario
+def dataclass_with_methods_and_extra(wrap):
+    @dataclasses.dataclass
+    class P:
+        x: torch.Tensor
+
+        def __post_init__(self):
+            self.cached = 3.0
+
+        def go(self):
+            return self.x * self.cached
+
+    f = wrap(lambda p: p.go())
+    out = []
+    for k in range(4):
+        p = P(data(3))
+        p.cached = float(k)
+        out.append(f(p))
+    return out
+
+
+class MyDict(dict):
+    def __init__(self, *a, **k):
+        super().__init__(*a, **k)
+        self.tag = 1.0
+
+
+@scenario
+def dict_subclasses(wrap):
+    f = wrap(lambda d: d["x"] * d.tag)
+    out = []
+    for k in range(4):
+        d = MyDict(x=data(3))
+        d.tag = float(k)
+        out.append(f(d))
+    g = wrap(lambda d: collections.OrderedDict((k, v * 2) for k, v in d.items()))
+    dd = collections.defaultdict(lambda: torch.ones(3), x=data(3))
+    h = wrap(lambda d: d["x"] + d["missing"])
+    out += [h(dd), len(dd)]
+    dd = collections.defaultdict(lambda: torch.ones(3), x=data(3))
+    out += [h(dd), len(dd)]
+    dd = collections.defaultdict(lambda: torch.ones(3), x=data(3))
+    out += [h(dd), len(dd)]
+    return out, g(collections.OrderedDict(a=data(2))), g(collections.OrderedDict(a=data(2)))
+
+
+@scenario
+def sizes_slices_ranges_as_arguments(wrap):
+    f = wrap(lambda x, s, r, c: (x.view(s)[r], x * c))
+    return [f(data(2, 3), torch.Size([3, 2]), slice(0, k % 2 + 1), 1j * k) for k in range(4)]
+
+
+@scenario
+def memo_decorator(wrap):
+    @functools.lru_cache(None)
+    def table(n):
+        return torch.arange(float(n))
+
+    f = wrap(lambda x, n: x + table(n))
+    return (
+        [f(data(3), 3) for _ in range(3)],
+        [f(data(4), 4) for _ in range(3)],
+        table.cache_info().misses,
+    )
+
+
+@pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
+def test_scenario(run):
+    check(run)
