@@ -26,6 +26,7 @@ from ..ir.program import (
 from . import (
     expand_windows,  # noqa: F401  enters its rules
     scan,  # noqa: F401  enters its template
+    tally,
 )
 from . import (
     tail as tails,
@@ -34,7 +35,7 @@ from .affine import natural, strides_of
 from .classify import HOST, JOIN, MAP, TEMPLATE, UPDATE
 from .cluster import Cluster
 from .emit import emit
-from .kernel import LOAD, MODIFY, STORE, Kernel, Lowering, describe
+from .kernel import LOAD, MODIFY, STORE, TALLY, Kernel, Lowering, describe
 from .lines import STATUS_WORD
 from .nest import Nest
 from .pieces import in_pieces
@@ -107,6 +108,7 @@ class Assembler:
                 needed.update(v for v, (w, _) in self.plan.inside.items() if w is node.outputs[0])
                 if cluster.kind == UPDATE:
                     self.kernels[cluster] = Lowering(self.plan, cluster, needed).run_update()
+        tally.merge(self.plan, self.kernels, kept)
         self.tails = tails.find(self.plan, self.kernels, kept)
         self.sharing = Sharing(self.plan, self.kernels, self.tails)
 
@@ -193,7 +195,7 @@ class Assembler:
         self.modules.setdefault(emitted.name, Module(
             emitted.write, emitted.identity, (emitted.name,), (), emitted.light))  # fmt: skip
         loads = [i.access.var for i in kernel.instrs if i.kind == LOAD]  # type: ignore
-        stores = [i.access.var for i in kernel.instrs if i.kind in (STORE, MODIFY)]  # type: ignore
+        stores = [i.access.var for i in kernel.instrs if i.kind in (STORE, MODIFY, TALLY)]  # type: ignore
         traffic = sum(v.type.nbytes for v in {*loads}) + sum(v.type.nbytes for v in stores)
         info = KernelInfo(emitted.name, nest.form, text, kernel.nodes, traffic,
                           kernel.points * kernel.weight())  # fmt: skip

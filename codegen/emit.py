@@ -74,11 +74,14 @@ class Emission(Lines):
     def bounded(self) -> list[str]:
         """What a chunk's number says: turns, and the piece of the first reduced loop."""
         names = ["lo", "hi"] + (["first", "last", "piece"] if self.nest.pieces > 1 else [])
+        names += ["piece"] if self.kernel.together else []
         return [f"i64 %{name}" for name in names]
 
     def bounds(self) -> str:
         nest = self.nest
         chunk, piece = "%chunk", ""
+        if self.kernel.together:
+            piece = "  %piece = add i64 %chunk, 0\n"
         if nest.pieces > 1:
             groups, size = self.number(-(-nest.turns // nest.grain)), self.number(nest.piece)
             chunk = "%group"

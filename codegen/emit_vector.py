@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from .emit import BLOCK, Emission
-from .kernel import FOLD
+from .kernel import FOLD, TALLY
 from .nest import COLUMNS
-from .scalar import REGISTER, Scalar
+from .scalar import MEMORY, REGISTER, Scalar
 from .skeleton import Carried, Loop, Part
 from .vectors import Vectors
 
@@ -38,6 +38,8 @@ class VectorEmission(Vectors, Emission):
             text, _ = self.line_of_vectors("0", effects, low, high, known)
             return [Part(before + text)]
         parts = []
+        self.head += "".join(self.cleared(i) for i, instr in enumerate(self.kernel.instrs)
+                             if instr.kind == TALLY)  # fmt: skip
         single = self.nest.outer == len(self.nest.loops) - 1
         self.keeping = self.worth_keeping(self.kernel.passes) if single else {}
         for t, effects in enumerate(self.kernel.passes):
@@ -47,6 +49,26 @@ class VectorEmission(Vectors, Emission):
                 parts.append(Part(self.row(t, effects, known)))
         parts.append(Part(self.straight(self.kernel.between[-1], known)))
         return parts
+
+    def cleared(self, i: int) -> str:
+        """A loop that makes the chunk's line of a tally what reductions start from."""
+        instr = self.kernel.instrs[i]
+        assert instr.access is not None
+        ((columns, _),) = instr.access.dynamic
+        count, memory = self.number(columns), MEMORY[instr.access.var.dtype.name]
+        line, base = f"%line{i}", self.base(instr)
+        before = (
+            f"  {line}.first = mul i64 %piece, {count}\n"
+            f"  {line} = getelementptr inbounds {memory}, ptr {base}, i64 {line}.first\n"
+        )
+        loop = Loop(f"clear{i}", "0", count)
+
+        def body() -> None:
+            at = self.lineout(f"getelementptr inbounds {memory}, ptr {line}, i64 %clear{i}")
+            self.s.store(self.s.start(instr.node), at)  # type: ignore[arg-type]
+
+        loop.body = self.capture(body)
+        return self.inside(Part(before, [loop]))
 
     def metadata(self) -> str:
         return ""

@@ -21,6 +21,7 @@ from .schedule import Scheduler
 
 LOAD, APPLY, COORDINATE, CONSTANT, FOLD = "load", "apply", "coordinate", "constant", "fold"
 STORE, CHECK, MODIFY, PIECE = "store", "check", "modify", "piece"
+TALLY = "tally"  # adds to what rows of a chunk have in common; see Note [Tallies]
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Kernel:
     free: int | None = None  # of an update: how many loops may be shared, the rest keep their order
     nodes: tuple[int, ...] = ()
     sources: tuple[Node, ...] = ()
+    together: int = 0  # rows of a chunk, where they tally; see Note [Tallies]
 
     def accesses(self) -> list[Access]:
         return [i.access for i in self.instrs if i.access is not None]
@@ -305,6 +307,8 @@ def _line(number: int, instr: Instr, name_of: Any) -> str:
         where = f"{name_of(a.var)}[{' + '.join(terms) or '0'}]"
         if instr.kind == STORE:
             return f"{where} = %{instr.operands[0]}"
+        if instr.kind == TALLY:
+            return f"{where} = {instr.node.op.name} of all %{instr.operands[0]}"
         if instr.kind == MODIFY:
             return f"{where} {'+=' if instr.node.attributes['add'] else '='} %{instr.operands[0]}"
         return f"%{number}: {a.var.dtype.short} = {where}"

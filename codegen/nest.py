@@ -136,6 +136,8 @@ def _join(kernel: Kernel, dims: list[int], coefs: dict[int, tuple[int, ...]]) ->
 
 def _grain(kernel: Kernel, turns: int) -> int:
     """Turns per chunk: enough work to be worth a thread, and not too many chunks."""
+    if kernel.together:
+        return kernel.together
     work = kernel.points * kernel.weight() / max(1, turns)
     return max(1, math.ceil(GRAIN / max(1.0, work)), -(-turns // MOST_CHUNKS))
 

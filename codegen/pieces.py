@@ -14,6 +14,7 @@ from ..ir.graph import Var
 from ..ir.types import TensorType
 from .kernel import FOLD, LOAD, PIECE, STORE, Access, Instr, Kernel
 from .nest import GRAIN, Nest
+from .reader import HALVES
 from .vectors import suited
 
 FEW = 8  # chunks below which the reduced loops are cut as well
@@ -24,12 +25,12 @@ CACHED = 1 << 18  # points whose columns can be read one after the other
 def in_pieces(kernel: Kernel, nest: Nest) -> tuple[Nest, Nest, list[Var]] | None:
     """Nests of both steps and the partial results between them; None where it does not pay."""
     folds = [i for effects in kernel.passes for i in effects if kernel.instrs[i].kind == FOLD]
-    if not folds or len(kernel.passes) > 1:
+    if not folds or len(kernel.passes) > 1 or kernel.together:
         return None
     streaming = nest.form == "column" and kernel.points > CACHED
     if nest.chunks >= FEW and not streaming:
         return None
-    if any(kernel.instrs[i].dtype in ("float16", "bfloat16") for i in folds):
+    if any(kernel.instrs[i].dtype in HALVES for i in folds):
         return None  # partial results are kept in the result's dtype, which would round them
     work = kernel.points * kernel.weight()
     long = nest.loops[nest.outer]
@@ -47,10 +48,10 @@ def in_pieces(kernel: Kernel, nest: Nest) -> tuple[Nest, Nest, list[Var]] | None
                                (count, math.prod(results)))) for i in folds]  # fmt: skip
     first = _first(kernel, folds, partials)
     shape = replace(suited(first), pieces=count, piece=size, grain=grain)
-    return shape, suited(_second(kernel, folds, partials, count)), partials
+    return shape, suited(second_step(kernel, folds, partials, count)), partials
 
 
-def _positions(kernel: Kernel) -> tuple[int, ...]:
+def positions(kernel: Kernel) -> tuple[int, ...]:
     """Strides of a result's number, loops in order: 0 for the reduced ones."""
     strides, step = [0] * len(kernel.sizes), 1
     for d in reversed(range(len(kernel.sizes))):
@@ -65,7 +66,7 @@ def _first(kernel: Kernel, folds: list[int], partials: list[Var]) -> Kernel:
     made.nodes, made.sources = kernel.nodes, kernel.sources
     made.instrs.append(Instr(PIECE, "int64", frozenset()))
     piece, stores = len(made.instrs) - 1, []
-    strides = _positions(kernel)
+    strides = positions(kernel)
     outer = frozenset(d for d in range(len(kernel.sizes)) if d not in kernel.inner)
     for i, var in zip(folds, partials):
         access = Access(var, strides, 0, ((var.shape[1], piece),))
@@ -75,10 +76,11 @@ def _first(kernel: Kernel, folds: list[int], partials: list[Var]) -> Kernel:
     return made
 
 
-def _second(kernel: Kernel, folds: list[int], partials: list[Var], count: int) -> Kernel:
+def second_step(kernel: Kernel, folds: list[int], partials: list[Var], count: int) -> Kernel:
+    """The kernel that reduces `count` partial results of each fold and does what follows."""
     sizes = [1 if d in kernel.inner else n for d, n in enumerate(kernel.sizes)] + [count]
     made = Kernel(sizes, frozenset([len(sizes) - 1]), nodes=kernel.nodes)
-    strides = _positions(kernel)
+    strides = positions(kernel)
     outer = frozenset(d for d in range(len(kernel.sizes)) if d not in kernel.inner)
     now: dict[int, int] = {}
 

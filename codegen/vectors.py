@@ -17,7 +17,7 @@ from typing import Any
 
 from .classify import cost
 from .epilogue import Site
-from .kernel import APPLY, CHECK, CONSTANT, COORDINATE, FOLD, LOAD, MODIFY, STORE, Kernel
+from .kernel import APPLY, CHECK, CONSTANT, COORDINATE, FOLD, LOAD, MODIFY, STORE, TALLY, Kernel
 from .lines import Lines
 from .nest import Nest, arrange
 from .reader import KernelReader, evaluate
@@ -144,7 +144,7 @@ class Vectors(Lines):
         """What the effects need and does not vary with the loops `inside`, and beginnings of
         addresses there."""
         varying = frozenset(inside)
-        kinds = (STORE, FOLD)
+        kinds = (STORE, FOLD, TALLY)
         needed = self.open(effects, known, vec)
         early = [i for i in needed if not self.nest.varies[i] & varying
                  and self.kernel.instrs[i].kind not in kinds]  # fmt: skip
@@ -189,12 +189,23 @@ class Vectors(Lines):
             value = self.operand(instr.operands[0], known, vec)
             self.vstore(i, value, self.pointer(i, known))
             return value
+        if instr.kind == TALLY:
+            return self.tally(i, self.operand(instr.operands[0], known, vec), known)
         if instr.kind == COORDINATE:
             return self.count_up(self.coordinate(i, known), self.nest.strides[i][self.axis])
         if instr.kind == APPLY:
             operands = [None if o is None else self.operand(o, known, vec) for o in instr.operands]
             return evaluate(self.v, instr, operands)
         raise AssertionError(f"{instr.kind} out of place")
+
+    def tally(self, i: int, x: Scalar, known: dict[int, Scalar]) -> Scalar:
+        """Adds to the line of the chunk, which its first row finds empty."""
+        instr, at = self.kernel.instrs[i], self.pointer(i, known)
+        total = self.site().load_at(at, instr.dtype)
+        x = self.v.cast(x, total.dtype)
+        total = self.v.combine(instr.node, total, x)  # type: ignore[arg-type]
+        self.site().store_at(total, at)
+        return total
 
     # -- rows kept between passes ----------------------------------------------------------
 
