@@ -10,7 +10,7 @@ from limits import limited
 START = """
 import os, signal, threading, time
 import wengert as torch
-from training import digest, model, train
+from training import mlp, train
 torch.set_num_threads(2)
 """
 
@@ -20,7 +20,7 @@ def test_fork_in_the_middle_of_training():
     """Parent and child go on from the same state, compile and share work, and agree to the bit."""
     limited(START + """
 import warnings; warnings.simplefilter("ignore")
-net = model()
+net = mlp()
 train(10, net=net)
 ready, done = os.pipe()
 child = os.fork()
