@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 from wengert.codegen import gemm
-from wengert.codegen.gemm_core import core_symbol, core_text
+from wengert.codegen.gemm_core import core_symbol, core_text, fold_symbol, fold_text
 from wengert.codegen.prelude import prelude
 from wengert.codegen.target import Target
 from wengert.runtime import jit, threads
@@ -38,10 +38,11 @@ def host_target():
 def imports():
     found, keep = {"wengert_parallel": threads.address()}, []
     for element in ("float", "double"):
-        name = core_symbol(element)
-        code = jit.compile_text(core_text(element, host_target()), options=jit.LIGHT)
-        keep.append(jit.load(code, [name], {"wengert_parallel": found["wengert_parallel"]}))
-        found[name] = keep[-1].address(name)
+        core, fold = core_symbol(element), fold_symbol(element)
+        for name, text, needs in ((core, core_text, "wengert_parallel"), (fold, fold_text, core)):
+            code = jit.compile_text(text(element, host_target()), options=jit.LIGHT)
+            keep.append(jit.load(code, [name], {needs: found[needs]}))
+            found[name] = keep[-1].address(name)
     return found, keep
 
 

@@ -15,14 +15,14 @@ so results do not depend on the number of threads.
 from __future__ import annotations
 
 from .gemm_base import ELEMENT, SIZE, Kernel, KernelText, Matmul
-from .gemm_core import core_symbol, core_text
+from .gemm_core import core_symbol, core_text, fold_symbol, fold_text
 from .gemm_kinds import Direct, Dot, Packed, Row
 from .llvm import SHORT
 from .target import DEFAULT, Target
 
 __all__ = [
     "Direct", "Dot", "KernelText", "Matmul", "Packed", "Row", "core_symbol", "core_text",
-    "declarations", "emit", "possible",
+    "declarations", "emit", "fold_symbol", "fold_text", "possible",
 ]  # fmt: skip
 
 
@@ -89,6 +89,7 @@ def emit(p: Matmul, target: Target = DEFAULT, kind: type[Kernel] | None = None) 
 
 def declarations(imports: set[str]) -> str:
     """LLVM declarations of imported functions."""
-    parameters = {core_symbol(e): "ptr, i64" for e in SHORT if e != "half"}
+    cores = [symbol(e) for e in SHORT if e != "half" for symbol in (core_symbol, fold_symbol)]
+    parameters = dict.fromkeys(cores, "ptr, i64")
     parameters["wengert_parallel"] = "ptr, ptr, i64"
     return "".join(f"declare void @{name}({parameters[name]})\n" for name in sorted(imports))

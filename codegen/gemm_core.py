@@ -14,7 +14,8 @@ Where C has many columns, all of A is packed first; then each chunk packs `pack_
 its stack (L2) for itself and goes through all of k, so that its part of C stays in cache and no
 thread waits for another (m=64, n=25088, k=576 as a 3x3 convolution: 29 -> 26 ms).
 
-B may be read through tables of offsets: see gemm_fold.py.
+B may be read through tables of offsets (gemm_fold.py): a module of its own, which packs such a B
+for the core and has an entry that tells the core so, `wengert_gemm_fold_f32`.
 
 Invariant: an element of C sums its products in the order of k, block by block, whatever the
 chunks and threads; so its bits depend on shapes alone.
@@ -44,8 +45,8 @@ class Field:
 
 # What the caller fills in, then what the product keeps for its chunks.
 CALLER = ("m", "n", "k", "*a", "rsa", "*b", "rsb", "csb", "*c", "ldc", "add", "*work",
-          "*finish", "*extra", "mchunk", "nchunk", "parallel", "wide", "per", "citem", "step",
-          "along", *(f"{side}{d}" for side in ("an", "as", "kn", "ks", "cn", "cs")
+          "*finish", "*extra", "*fold", "mchunk", "nchunk", "parallel", "wide", "per", "citem",
+          "step", "along", *(f"{side}{d}" for side in ("an", "as", "kn", "ks", "cn", "cs")
                      for d in range(DIGITS)))  # fmt: skip
 INTERNAL = ("jc", "nc", "pc", "kc", "full", "addnow", "last", "across", "*panels")
 FIELDS = tuple(Field(n.lstrip("*"), "ptr" if n.startswith("*") else "i64")
@@ -98,7 +99,7 @@ class Core:
     def __init__(self, element: str, target: Target):
         self.tile = t = packed_tile(element, target)
         self.size = SIZE[element]
-        self.name = core_symbol(element)
+        self.name, self.fold_name = core_symbol(element), fold_symbol(element)
         self.fields = FIELDS
         self.unroll = 4
         self.block_k = 256
@@ -181,6 +182,10 @@ def core_symbol(element: str) -> str:
     return f"wengert_gemm_{SHORT[element]}"
 
 
+def fold_symbol(element: str) -> str:
+    return f"wengert_gemm_fold_{SHORT[element]}"
+
+
 @cache
 def core(element: str, target: Target = DEFAULT) -> Core:
     return Core(element, target)
@@ -190,3 +195,9 @@ def core(element: str, target: Target = DEFAULT) -> Core:
 def core_text(element: str, target: Target = DEFAULT) -> str:
     """The module that defines `core_symbol(element)`; compile it with light optimisation."""
     return render("gemm_core.ll.j2", core=core(element, target))
+
+
+@cache
+def fold_text(element: str, target: Target = DEFAULT) -> str:
+    """The module that defines `fold_symbol(element)` and imports the core."""
+    return render("gemm_fold.ll.j2", core=core(element, target))

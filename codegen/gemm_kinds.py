@@ -157,8 +157,9 @@ class Packed(Kernel):
 
     def __init__(self, p: Matmul, target: Target):
         self.core = core(ELEMENT[p.dtype], target)
-        self.tile, self.symbol = self.core.tile, self.core.name
-        super().__init__(gathered(p), target)
+        self.tile, p = self.core.tile, gathered(p)
+        self.symbol = self.core.fold_name if p.fold else self.core.name
+        super().__init__(p, target)
 
     @property
     def masks(self) -> str:
@@ -203,8 +204,8 @@ class Packed(Kernel):
             "m": p.m, "n": p.n, "k": p.k, "a": "%a", "rsa": p.a[0], "b": "%b",
             "rsb": p.b[0], "csb": p.b[1], "c": "%c", "ldc": p.c[0], "add": int(p.accumulate),
             "work": "%work", "finish": f"@{p.name}.finish" if p.epilogue else "null",
-            "extra": "%extra", "mchunk": rows, "nchunk": columns, "parallel": int(shared),
-            "wide": int(self.core.wide(p.m, p.n, p.k)), **self._places(),
+            "extra": "%extra", "fold": "null", "mchunk": rows, "nchunk": columns,
+            "parallel": int(shared), "wide": int(self.core.wide(p.m, p.n, p.k)), **self._places(),
         }  # fmt: skip
         kinds = {f.name: f.kind for f in FIELDS}
         return [(n, kinds[n], str(values[n])) for n in (c.lstrip("*") for c in CALLER)]

@@ -13,7 +13,7 @@ from ..ir.types import TensorType
 from . import gemm
 from .affine import strides_of
 from .classify import CONTIGUOUS, TEMPLATES
-from .gemm_core import FIELDS, core_symbol, core_text
+from .gemm_core import FIELDS, core_symbol, core_text, fold_symbol, fold_text
 from .gemm_fold import Fold, merged
 from .kernel import describe
 from .prelude import prelude
@@ -115,11 +115,8 @@ def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
     name = "g" + whole[:20]
     kernel = gemm.emit(replace(product, name=f"{name}.product"), build.target)
     element = gemm.ELEMENT[product.dtype]
-    if core_symbol(element) in kernel.imports:
-        core = Module(partial(core_text, element, build.target),
-                      identity(core_symbol(element), build.target), (core_symbol(element),),
-                      ("wengert_parallel",), True, True)  # fmt: skip
-        build.modules.setdefault(core_symbol(element), core)
+    if isinstance(kernel.kernel, gemm.Packed):
+        add_core(build, element, bool(kernel.kernel.product.fold))
     work = Word(0, build.scratch(max(64, kernel.workspace), "work"))
     light = not calls  # math functions of a tail want the whole optimiser
     if isinstance(kernel.kernel, gemm.Packed) and kernel.kernel.items == 1:
@@ -135,12 +132,22 @@ def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
                               len(build.infos) - 1))  # fmt: skip
 
 
+def add_core(build: Any, element: str, folds: bool) -> None:
+    """Adds the modules of the packed product, with the one that folds if it is needed."""
+    symbol, fold = core_symbol(element), fold_symbol(element)
+    parts = [(symbol, core_text, "wengert_parallel")] + [(fold, fold_text, symbol)] * folds
+    for name, text, needs in parts:
+        module = Module(partial(text, element, build.target), identity(name, build.target),
+                        (name,), (needs,), True, True)  # fmt: skip
+        build.modules.setdefault(name, module)
+
+
 def enter_alone(build: Any, packed: gemm.Packed, then: str, light: bool) -> str:
     """The symbol that does a single packed product: the core, or an entry that adds an epilogue,
     which products of many shapes share."""
     if packed.epilogue is None:
         return packed.symbol
-    whole = identity("alone", packed.element, packed.product.swapped, packed.extras, then,
+    whole = identity("alone", packed.symbol, packed.product.swapped, packed.extras, then,
                      build.target)  # fmt: skip
     name = "g" + whole[:20]
     write = partial(alone_text, name, packed, build.target)

@@ -138,7 +138,7 @@ def test_layout_of_c_must_have_a_unit_stride(rng):
 
 @pytest.mark.parametrize("name,bits,registers", [("avx512", 512, 32), ("neon", 128, 32)])
 def test_other_targets_compile(name, bits, registers):
-    from wengert.codegen.gemm_core import core_text
+    from wengert.codegen.gemm_core import core_text, fold_text
     from wengert.runtime import jit
 
     target = Target(name, bits, registers)
@@ -146,7 +146,8 @@ def test_other_targets_compile(name, bits, registers):
     for kind in KINDS.values():
         kernel = gemm.emit(product, target, kind)
         jit.compile_text(kernel.text + gemm.declarations(set(kernel.imports)), options=jit.LIGHT)
-    jit.compile_text(core_text("double", target), options=jit.LIGHT)
+    for text in (core_text, fold_text):
+        jit.compile_text(text("double", target), options=jit.LIGHT)
 
 
 @pytest.mark.parametrize("shape,layouts,kind", [
