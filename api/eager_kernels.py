@@ -2,9 +2,9 @@
 
 Which calls have one follows from the catalogue: an op with a scalar expression, a reduction, a
 decomposition or a skeleton is built as a graph of one node, its derivative as the graph that its
-rules make, and both go through the compiler; all but matrix products, which NumPy gives to a BLAS.
-Pointwise calls on arrays of one shape and layout share a kernel for all sizes; others have a
-program per shape, whose kernels are shared where sizes are run-time words.
+rules make, and both go through the compiler. Pointwise calls on arrays of one shape and layout
+share a kernel for all sizes; others have a program per shape, whose kernels are shared where sizes
+are run-time words.
 """
 
 from __future__ import annotations
@@ -32,15 +32,41 @@ from .tracer.tensor import Tensor
 
 ANY_SIZE = 1_000_003  # stands for all sizes; a prime, so that no loop is specialised for it
 _FLOATS = (np.dtype("f4"), np.dtype("f8"))
+PRODUCT = Template("matmul")
 Settings = tuple[tuple[str, type, Any], ...]
-PRODUCT = Template("matmul")  # NumPy calls a BLAS, which is as fast
 
 
 class Operand(NamedTuple):
-    """What a kernel must know of an operand; a `spread` one is a single element, repeated."""
+    """What a kernel must know of an operand.
+
+    A `spread` one is a single element, repeated; the last two dimensions of a `turned` one are
+    swapped in memory, as those of a weight's transpose are.
+    """
 
     type: TensorType
     spread: bool = False
+    turned: bool = False
+
+    def symbol(self, builder: Builder) -> Any:
+        """The input that is given to the kernel."""
+        dtype, shape = self.type
+        if self.spread:
+            shape = ()
+        elif self.turned:
+            shape = (*shape[:-2], shape[-1], shape[-2])
+        return builder.input(TensorType(dtype, shape))
+
+    def value(self, symbol: Any) -> Any:
+        """The operand, seen from the input."""
+        if self.spread:
+            return TABLE["expand"](symbol, size=self.type.shape)
+        return symbol.transpose(-1, -2) if self.turned else symbol
+
+    def given(self, array: np.ndarray) -> np.ndarray:
+        """The input, seen from the operand."""
+        if self.spread:
+            return single(array)
+        return array.swapaxes(-1, -2) if self.turned else array
 
 
 # --- what is computed ----------------------------------------------------------------------------
@@ -120,6 +146,11 @@ class Draft:
         self.exact = all(is_exact(node.op, node.attrs) for node in graph.nodes)
 
     @cached_property
+    def multiplies(self) -> bool:
+        """Is it a matrix product? NumPy's are row-major whatever their operands are."""
+        return any(node.op.lower == PRODUCT for node in optimise(self.graph).nodes)
+
+    @cached_property
     def programs(self) -> list[Any] | None:
         """Native programs that give the new arrays in turn; None if parts would run by NumPy.
 
@@ -130,8 +161,6 @@ class Draft:
         programs = []
         for _, outputs in groupby(self.graph.outputs, lambda o: self.together or o.var.shape):
             graph = optimise(dead_code.run(replace(self.graph, outputs=tuple(outputs))))
-            if any(node.op.lower == PRODUCT for node in graph.nodes):
-                return None
             programs.append(compile_graph(graph))
             if programs[-1].host_calls:
                 return None
@@ -155,10 +184,8 @@ def draft(what: Any, operands: tuple[Operand | None, ...]) -> Draft | None:
     """The graph of a computation; None where the catalogue or its size speaks against a kernel."""
     builder = Builder(what.op.name)
     with builder.building():
-        symbols = [None if o is None else builder.input(TensorType(o.type.dtype, ()) if o.spread
-                                                        else o.type) for o in operands]  # fmt: skip
-        values = [TABLE["expand"](s, size=o.type.shape) if o is not None and o.spread else s
-                  for s, o in zip(symbols, operands)]  # fmt: skip
+        symbols = [None if o is None else o.symbol(builder) for o in operands]
+        values = [None if o is None else o.value(s) for s, o in zip(symbols, operands)]
         results = what.build(values)
         places = {id(s): k for k, s in enumerate(values) if s is not None}
         outline: list[int | None] = []
@@ -171,7 +198,8 @@ def draft(what: Any, operands: tuple[Operand | None, ...]) -> Draft | None:
                 made[id(result)] = len(made)
                 builder.output(result)
             outline.append(~made[id(result)])
-    work = [n for n in builder.nodes if n.inputs and not isinstance(n.op.lower, View)]
+    work = [n for n in builder.nodes
+            if n.inputs and not (n.op.is_view or isinstance(n.op.lower, View))]  # fmt: skip
     if len(work) < what.least or not made:
         return None
     if len(work) > 1 and any(isinstance(n.op.lower, Template) for n in work):
@@ -213,15 +241,28 @@ def run_flat(what: Any, arrays: list[Any]) -> Any:
 
 def run_shaped(what: Any, arrays: list[Any]) -> Any:
     """(draft, new arrays) of a computation on arrays of these shapes, if it can be."""
-    found = [None if a is None else described(a) for a in arrays]
-    if NotImplemented in found:
+    made, operands = shaped(what, tuple([None if a is None else
+                                         (a.dtype, a.shape, a.strides, a.flags.aligned)
+                                         for a in arrays]))  # fmt: skip
+    if made is None:
         return None
-    made = draft(what, tuple(found))
     size = max([a.size for a in arrays if a is not None])
-    if made is None or not is_ready(made.exact, size) or made.programs is None:
+    if not is_ready(made.exact, size) or made.programs is None:
         return None
-    given = [single(a) if o.spread else a for a, o in zip(arrays, found) if o is not None]
+    given = [o.given(a) for a, o in zip(arrays, operands) if o is not None]
     return made, [new for program in made.programs for new in program(*given)]
+
+
+@lru_cache(maxsize=1024)
+def shaped(what: Any, layouts: tuple[Any, ...]) -> tuple[Draft | None, list[Any]]:
+    """The draft for arrays laid out like this, and what it must know of them."""
+    found = [None if layout is None else described(*layout) for layout in layouts]
+    if NotImplemented in found:
+        return None, found
+    made = draft(what, tuple(found))
+    if made is not None and any(o is not None and o.turned for o in found) and not made.multiplies:
+        made = None
+    return made, found
 
 
 # --- what eager execution asks -------------------------------------------------------------------
@@ -272,7 +313,7 @@ def backward(node: Any, grads: list[Any]) -> Any:
 def has_kernel(op: Op) -> bool:
     """Does the catalogue say how to compute the op's elements?"""
     return isinstance(op.lower, Scalar | Reduce | Decompose | Template) and not (
-        op.random or op.data_shape or op.is_view or op.lower == PRODUCT
+        op.random or op.data_shape or op.is_view
     )
 
 
@@ -302,18 +343,23 @@ def as_arrays(values: Sequence[Any], numbers: bool = True) -> list[Any] | None:
 # --- layouts -------------------------------------------------------------------------------------
 
 
-def described(array: np.ndarray) -> Any:
+def described(dtype: Any, shape: Any, strides: Any, aligned: bool) -> Any:
     """The operand that an array is, or NotImplemented.
 
     Results are row-major: so must be what NumPy would give, whose results are laid out as its
-    operands are.
+    operands are, but for products (`Draft.multiplies`).
     """
-    kind = TensorType(FROM_NUMPY[array.dtype], array.shape)
-    if array.size > 1 and not any(array.strides):
+    kind = TensorType(FROM_NUMPY[dtype], shape)
+    if kind.numel > 1 and not any(strides):
         return Operand(kind, spread=True)
-    steps = [s for s, n in zip(array.strides, array.shape) if n != 1]
-    if array.flags.aligned and steps == sorted(steps, reverse=True) and 0 not in steps:
+    steps = [s for s, n in zip(strides, shape) if n != 1]
+    if not aligned or 0 in steps:
+        return NotImplemented
+    falling = sorted(steps, reverse=True)
+    if steps == falling:
         return Operand(kind)
+    if 1 not in shape[-2:] and [*steps[:-2], *steps[:-3:-1]] == falling:
+        return Operand(kind, turned=True)
     return NotImplemented
 
 

@@ -78,8 +78,24 @@ def test_what_has_no_kernel_is_declined():
     x = values((30, 40))
     assert call("tanh", x.astype(np.complex64)) is NotImplemented
     assert call("add", x.T.copy().T, x) is NotImplemented  # NumPy knows the result's layout
-    assert call("mm", x, x.T) is NotImplemented
+    assert call("softmax", x.T, dim=1) is NotImplemented
     assert call("tanh", np.zeros((0, 3), np.float32)) is not None
+
+
+def test_products_take_transposed_operands_and_give_rows():
+    random = np.random.default_rng(0)
+    rows, columns, batch, addend = (
+        random.standard_normal(shape, dtype=np.float32)
+        for shape in ((30, 40), (50, 40), (3, 20, 40), (50,))
+    )
+    for left in (rows, rows.T.copy().T):
+        found = call("mm", left, columns.T)
+        np.testing.assert_allclose(found, rows @ columns.T, rtol=1e-4, atol=1e-4)
+        assert found.flags.c_contiguous
+        found = call("addmm", addend, left, columns.T, beta=2, alpha=1)
+        np.testing.assert_allclose(found, rows @ columns.T + 2 * addend, rtol=1e-4, atol=1e-4)
+    turned = batch.swapaxes(1, 2)
+    np.testing.assert_allclose(call("bmm", batch, turned), batch @ turned, rtol=1e-4, atol=1e-4)
 
 
 SCRIPT = """
