@@ -18,16 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from .ir.bind import epoch
-from .pytree import unflatten
+from .ir.bind import epoch, state
 from .runtime import watch
-from .runtime.expected import Array, Float
+from .runtime.expected import Argument as Expected
+from .runtime.expected import Array, Fixed, Float
 from .segments import Context
 from .sharing import shared_arguments
 from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Reached
-from .tracer.hooks import uses
+from .tracer.hooks import uses as hook_uses
 from .tracer.places import user_place
 from .tracer.tensor import Tensor
+from .unpacking import packer
 
 MAX_TENSORS = 32  # among the arguments: each pair is looked at for shared memory
 
@@ -40,7 +41,7 @@ class Binding:
     """`call` takes the arguments of a replay; `finish` makes its result of what `call` made, unless
     it is None: then that is the result."""
 
-    def __init__(self, trace: Any, leaves: list[Any]):
+    def __init__(self, trace: Any, leaves: list[Any], specialised: set[int]):
         if watch.trouble() or trace.bound or shared_arguments(leaves) is not None:
             raise Unbindable
         if sum(isinstance(leaf, Tensor) for leaf in leaves) > MAX_TENSORS:
@@ -51,35 +52,41 @@ class Binding:
         self.executor = self.function.forward(self.wanted)
         if self.executor.native is None:
             raise Unbindable
-        if uses.value:
+        if hook_uses.value:
             raise Unbindable
-        self.words = [*watch.of_slot(epoch, "value"), *watch.of_slot(uses, "value"),
+        self.words = [*watch.of_slot(epoch, "value"), *watch.of_slot(hook_uses, "value"),
                       *watched(trace.environment)]  # fmt: skip
         self.fixed: dict[int, int] = {}
         self.held: list[int] = []
-        self.arguments: list[Array | Float] = [self.expected(leaf) for leaf in leaves]
+        self.arguments: list[Expected] = [
+            Fixed(leaf) if k in specialised else self.expected(leaf)
+            for k, leaf in enumerate(leaves)
+        ]
         self.places = [-1] * len(leaves)
         self.reads: list[tuple[int, HyperParameter]] = []
         for place, source in enumerate(self.segment.sources):
             self.bind(place, source)
-        for owner, _ in trace.grad_guards:
-            self.words += watch.of_slot(tensor_of(owner), "_grad")
+        self.unset = [tensor_of(owner) for owner, was_none in trace.grad_guards if was_none]
+        for owner, was_none in trace.grad_guards:
+            ((address, now),) = watch.of_slot(tensor_of(owner), "_grad")
+            self.words.append((address, id(None) if was_none else now))
         self.numbers = self.hyper_parameters()
         self.count_writes()
         self.recycled = self.recycle_gradients()
         self.plan_results()
         self.finish = self.finisher()
+        self.answer = Tensor if self.finish is None and self.end.structure is None else tuple
         self.call = self.executor.native.runnable.bound(
             self.arguments, self.places, self.fresh, self.fixed, watched=self.words,
-            held=self.held, tuple_result=self.finish is not None)  # fmt: skip
+            held=self.held, tuple_result=self.answer is tuple)  # fmt: skip
         if self.call is None:
             raise Unbindable
 
     # --- inputs ---
 
-    def expected(self, leaf: Any) -> Array | Float:
+    def expected(self, leaf: Any) -> Expected:
         if not isinstance(leaf, Tensor):
-            return Float()
+            return Float() if type(leaf) is float else Fixed(leaf)
         facts = (("dtype", leaf.dtype), ("_requires_grad", leaf._requires_grad))
         writes = any(isinstance(s, Argument) and self.leaves[s.place] is leaf
                      for s in self.written())  # fmt: skip
@@ -152,8 +159,10 @@ class Binding:
                 if hasattr(m, "number")]  # fmt: skip
         recycled = set()
         for owner, maker in self.end.grad_effects:
-            if not isinstance(owner, Captured) or not isinstance(maker, Direct) or (
-                    uses.count(maker.number) > 1 or not is_private(owner.tensor)):  # fmt: skip
+            if not isinstance(owner, Captured) or not isinstance(maker, Direct):
+                continue
+            unset = any(owner.tensor is tensor for tensor in self.unset)
+            if unset or uses.count(maker.number) > 1 or not is_private(owner.tensor):
                 continue
             grad = owner.tensor._grad
             position, dtype = self.executor.results[maker.number]
@@ -197,9 +206,10 @@ class Binding:
         effects = [(owner, maker) for owner, maker in self.end.grad_effects
                    if getattr(maker, "number", None) not in self.recycled]  # fmt: skip
         structure, makers, count = self.end.structure, self.end.makers, len(results)
-        single = structure is None and isinstance(makers[0], Direct) and not effects
-        if single and note is None and connect is None and len(self.fresh) == 1:
+        pack = packer(structure)
+        if note is None and connect is None and not effects and self.gives_results():
             return None
+        single = structure is None and isinstance(makers[0], Direct) and not effects
 
         def finish(args: tuple[Any, ...], made: tuple[Any, ...]) -> Any:
             if note is not None:
@@ -214,9 +224,18 @@ class Binding:
             context = Context(args, results)
             for owner, maker in effects:
                 owner(args)._grad = None if maker is None else maker(context)
-            return unflatten(structure, iter([maker(context) for maker in makers]))
+            return pack([maker(context) for maker in makers])
 
         return finish
+
+    def gives_results(self) -> bool:
+        """Is what `call` makes the result of the function: one tensor, or a tuple of them?"""
+        structure, makers = self.end.structure, self.end.makers
+        if not all(isinstance(maker, Direct) for maker in makers):
+            return False
+        made = [self.made_at.get(self.executor.results[maker.number][0]) for maker in makers]
+        flat = structure is None or structure == (tuple, *[None] * len(makers))
+        return flat and made == list(range(len(self.fresh)))
 
     def writes_noted(self) -> Any:
         """A function of the arguments that counts the writes of a call, or None."""
@@ -298,6 +317,8 @@ def tensor_of(source: Any) -> Any:
 def new_tensor(dtype: Any) -> tuple[tuple[str, Any], ...]:
     """What is in the slots of a new tensor, except its array."""
     like = Tensor._wrap(np.empty(0, dtype.storage), dtype)
+    if state.inference:
+        like._mark = "inference"
     slots = (s for s in Tensor.__slots__ if not s.startswith("__") and s != "_array")
     return tuple((slot, getattr(like, slot)) for slot in slots)
 

@@ -23,7 +23,7 @@ from typing import Any
 from .bodies import Body
 from .dynamic import DynamicShapes, TensorKey
 from .executor import begin
-from .inspection import Failure, Inspected
+from .inspection import FAULT, MAX_KINDS, Failure, Inspected
 from .ir.bind import state
 from .ir.events import log
 from .ir.types import default_dtype
@@ -43,11 +43,9 @@ from .tracer.recorder import Recorder
 from .tracer.tensor import Tensor
 
 MAX_TRACES = 64  # of one kind of call
-MAX_SHOWN = 8  # traces taken at sizes of a symbolic one, in explain()
-MAX_KINDS = 128  # of calls: shapes, dtypes, values that specialise
 MAX_WARMUPS = 3
+MAX_SHORTCUTS = 4
 MAX_PATHS, MAX_BRANCHES = 64, 64  # of one kind of call; branches of one path
-FAULT = "internal fault"
 
 
 _functions: weakref.WeakSet[CompiledFunction] = weakref.WeakSet()
@@ -80,15 +78,16 @@ class CompiledFunction(Inspected):
         self.body = Body(function, self.name, self.warn_of_fault, self.settings)
         self.lock = threading.RLock()
         _functions.add(self)
-        self.hot: Any = None  # the shortcut for the kind of call seen last
+        self.hot: list[Any] = []  # shortcuts for the kinds of call seen last
+        self.shortcuts: dict[int, Any] = {}  # by trace, those in `hot`, the oldest first
         self.specialised: set[int] = set()  # float arguments whose value is part of the key
         self.keep: list[Any] = []  # objects whose identity is part of a key
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.hot is not None and not kwargs:
+        for hot in self.hot:
             try:
-                result = self.hot(args)
+                result = hot(args, kwargs)
             except Exception:
                 return self.run_eagerly(args, kwargs)  # see Note [Errors in native code]
             if result is not MISS:
@@ -125,11 +124,24 @@ class CompiledFunction(Inspected):
                     return self.run_eagerly(*call)  # see Note [Errors in native code]
                 if result is not MISS:
                     trace.used = self.next_use()
-                    # a shortcut takes floats for data; here some are part of the key
-                    hot = None if self.specialised else shortcut(trace, structure, leaves)
-                    self.hot = None if hot is None else trace.rewinding(hot)
+                    self.shorten(trace, structure, leaves)
                     return result
         return MISS
+
+    def shorten(self, trace: Trace, structure: Any, leaves: list[Any]) -> None:
+        """The next call like this one need not come that far."""
+        made = shortcut(trace, structure, leaves, self.specialised)
+        with self.lock:
+            self.shortcuts.pop(id(trace), None)
+            if made is not None:
+                self.shortcuts[id(trace)] = made
+            if len(self.shortcuts) > MAX_SHORTCUTS:
+                del self.shortcuts[next(iter(self.shortcuts))]
+            self.hot = [*reversed(self.shortcuts.values())]
+
+    def forget_shortcuts(self) -> None:
+        self.shortcuts.clear()
+        self.hot = []
 
     def instantiate(self, key: Any, leaves: list[Any]) -> bool:
         """Takes symbolic traces at the sizes of a call; is there one more to try?"""
@@ -209,6 +221,7 @@ class CompiledFunction(Inspected):
         used = recording.used_places() - self.specialised
         if used:
             self.specialised |= used
+            self.forget_shortcuts()
             return output
         reason = recording.problems[0] if recording.problems else "unknown reason"
         if "Python state" in reason:
@@ -284,69 +297,12 @@ class CompiledFunction(Inspected):
         self.dynamic.forget(oldest)
         self.dropped += 1
 
-    # --- looking at it ---
-
-    @property
-    def stages(self) -> tuple[str, ...]:
-        """The stages `dump` knows."""
-        return ("trace", "forward", "backward", "passes", "kernels", "llvm", "llvm-opt", "asm",
-                "listing")  # fmt: skip
-
-    def latest(self) -> Trace:
-        found = [t for traces in self.traces.values() for t in traces]
-        if not found:
-            why = next(iter(self.refusals.values()), "call it first")
-            raise RuntimeError(f"{self.name} has no compiled trace: {why}")
-        return found[-1]
-
-    def dump(self, stage: str = "trace") -> str:
-        """The text of a stage of the newest trace."""
-        if stage not in self.stages:
-            raise ValueError(f"unknown stage {stage!r}; stages: {', '.join(self.stages)}")
-        trace = self.latest()
-        if stage == "trace":
-            return trace.graphs[-1].print()
-        if stage in ("passes", "listing"):
-            return self.special_text(stage, trace)
-        return "\n".join(s.function.text(stage, s.wanted(trace.history)) for s in trace.segments())
-
-    def graph(self, stage: str = "trace") -> Any:
-        """The graph of a stage: trace, forward, backward, or symbolic: that for all sizes."""
-        if stage == "symbolic":
-            return self.dynamic.graph()
-        trace = self.latest()
-        if stage == "trace":
-            return trace.graphs[-1]
-        segment = trace.segments()[-1]
-        return segment.function.stage_graph(stage, segment.wanted(trace.history))
-
-    def explain(self) -> str:
-        """What was compiled, what runs eagerly and which line is why."""
-        lines = [f"{self.name}:"]
-        traces = [trace for traces in self.traces.values() for trace in traces]
-        plain, taken = [t for t in traces if not t.sizes], [t for t in traces if t.sizes]
-        for trace in plain + taken[-MAX_SHOWN:]:
-            lines += trace.describe()
-        lines += self.dynamic.describe()
-        if self.dropped:
-            lines.append(f"  {self.dropped} kinds of call were dropped, the longest unused first: "
-                         f"at most {MAX_KINDS} are kept")  # fmt: skip
-        for reason in dict.fromkeys(self.refusals.values()):
-            how = "ran eagerly" if reason.startswith(FAULT) else "runs its Python body at each call"
-            lines.append(f"  {self.name} {how}: {self.with_code(reason)}")
-        if self.body.calls:
-            lines += self.body.describe()
-        lines += [f"  {event}" for event in self.events]
-        if len(lines) == 1:
-            lines.append("  not called yet")
-        return "\n".join(lines)
-
     def cache_clear(self) -> None:
         """Forgets all traces."""
         with self.lock:
             self.traces.clear()
             self.dynamic.clear()
-            self.hot = None
+            self.forget_shortcuts()
             self.refusals.clear()
             self.warmups.clear()
             self.failure = None

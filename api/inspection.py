@@ -1,4 +1,4 @@
-"""What a compiled function shows of itself beyond its dumps: the report page, events, folders."""
+"""What a compiled function shows of itself: dumps, explanations, the report page, events."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any
 
 from .ir.events import log
 from .ir.graph import Graph
+
+MAX_SHOWN = 8  # traces taken at sizes of a symbolic one, in explain()
+MAX_KINDS = 128  # of calls: shapes, dtypes, values that specialise
+FAULT = "internal fault"
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,71 @@ class Inspected:
     name: str
     traces: dict[Any, list[Any]]
     refusals: dict[Any, str]
+    dynamic: Any
+    body: Any
+    dropped: int
+    events: list[str]
     failure: Failure | None = None
 
     def newest(self) -> Any:
         """The trace made last, or None."""
         found = [t for traces in self.traces.values() for t in traces]
         return found[-1] if found else None
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages `dump` knows."""
+        return ("trace", "forward", "backward", "passes", "kernels", "llvm", "llvm-opt", "asm",
+                "listing")  # fmt: skip
+
+    def latest(self) -> Any:
+        found = [t for traces in self.traces.values() for t in traces]
+        if not found:
+            why = next(iter(self.refusals.values()), "call it first")
+            raise RuntimeError(f"{self.name} has no compiled trace: {why}")
+        return found[-1]
+
+    def dump(self, stage: str = "trace") -> str:
+        """The text of a stage of the newest trace."""
+        if stage not in self.stages:
+            raise ValueError(f"unknown stage {stage!r}; stages: {', '.join(self.stages)}")
+        trace = self.latest()
+        if stage == "trace":
+            return trace.graphs[-1].print()
+        if stage in ("passes", "listing"):
+            return self.special_text(stage, trace)
+        return "\n".join(s.function.text(stage, s.wanted(trace.history)) for s in trace.segments())
+
+    def graph(self, stage: str = "trace") -> Any:
+        """The graph of a stage: trace, forward, backward, or symbolic: that for all sizes."""
+        if stage == "symbolic":
+            return self.dynamic.graph()
+        trace = self.latest()
+        if stage == "trace":
+            return trace.graphs[-1]
+        segment = trace.segments()[-1]
+        return segment.function.stage_graph(stage, segment.wanted(trace.history))
+
+    def explain(self) -> str:
+        """What was compiled, what runs eagerly and which line is why."""
+        lines = [f"{self.name}:"]
+        traces = [trace for traces in self.traces.values() for trace in traces]
+        plain, taken = [t for t in traces if not t.sizes], [t for t in traces if t.sizes]
+        for trace in plain + taken[-MAX_SHOWN:]:
+            lines += trace.describe()
+        lines += self.dynamic.describe()
+        if self.dropped:
+            lines.append(f"  {self.dropped} kinds of call were dropped, the longest unused first: "
+                         f"at most {MAX_KINDS} are kept")  # fmt: skip
+        for reason in dict.fromkeys(self.refusals.values()):
+            how = "ran eagerly" if reason.startswith(FAULT) else "runs its Python body at each call"
+            lines.append(f"  {self.name} {how}: {self.with_code(reason)}")
+        if self.body.calls:
+            lines += self.body.describe()
+        lines += [f"  {event}" for event in self.events]
+        if len(lines) == 1:
+            lines.append("  not called yet")
+        return "\n".join(lines)
 
     def report(self, path: str) -> str:
         """Writes one HTML page with all stages side by side; returns its path.
@@ -58,7 +121,7 @@ class Inspected:
         """Prints a stage, with colour on a terminal."""
         from .dumps import show
 
-        show(self.dump(stage))  # type: ignore[attr-defined]
+        show(self.dump(stage))
 
     def special_text(self, stage: str, trace: Any) -> str:
         """Stages that are told from others: passes as diffs, assembly by source line."""

@@ -135,11 +135,11 @@ class Trace:
             return call
         generators = {dict(n.attrs).get("generator") or default_generator for n in draws}
 
-        def careful(arguments: Any) -> Any:
+        def careful(*arguments: Any) -> Any:
             before = [(g, g.get_state()) for g in generators]
             result = MISS
             try:
-                result = call(arguments)
+                result = call(*arguments)
             finally:
                 if result is MISS:
                     for generator, known in before:

@@ -1,6 +1,6 @@
 """Shortcuts: functions that replay one trace for the usual call with the fewest checks.
 
-A shortcut serves calls with positional tensors and floats, of a trace without branches. It answers
+A shortcut serves calls of one structure (`unpacking.py`), of a trace without branches. It answers
 MISS where anything is not as it was; then the general way decides, and makes a new shortcut.
 
 - `bound_replay` leaves all checks to one native call: tensors from outside have not moved, so their
@@ -21,46 +21,48 @@ from .sharing import layout_of, shared_arguments
 from .sources import Argument, Captured, Reached
 from .tracer.hooks import uses
 from .tracer.tensor import Tensor
+from .unpacking import AS_GIVEN, unpacker
 
 MAX_REBINDS = 4  # in a row: beyond that, what is bound changes too often
 
 
-def shortcut(trace: Trace, structure: Any, leaves: list[Any]) -> Any:
-    """A function of the arguments that replays `trace`, or None."""
-    if trace.root.end is None or not is_flat(structure, leaves):
+def shortcut(trace: Trace, structure: Any, leaves: list[Any], specialised: set[int]) -> Any:
+    """A function of a call's arguments that replays `trace`, or None."""
+    unpack = unpacker(structure)
+    if trace.root.end is None or unpack is None:
         return None
+    replay = None
     if trace.rebinds < MAX_REBINDS:
         trace.rebinds += 1
         try:
-            return bound_replay(trace, Binding(trace, leaves))
+            replay = bound_replay(trace, Binding(trace, leaves, specialised), unpack)
         except Unbindable:
             trace.rebinds = MAX_REBINDS
-    if any(isinstance(source, Reached) for source in trace.root.sources):
-        return None  # these must be looked at closely
-    return gathered_replay(trace, leaves)
+    if replay is None and not any(isinstance(s, Reached) for s in trace.root.sources):
+        replay = gathered_replay(trace, leaves, specialised, unpack)
+    # what is Reached must be looked at closely
+    return None if replay is None else trace.rewinding(replay)
 
 
-def is_flat(structure: Any, leaves: list[Any]) -> bool:
-    """Only positional arguments, each a tensor or a float."""
-    args, kwargs = structure[1], structure[2]
-    if len(kwargs) > 2 or any(part is not None for part in args[1:]):
-        return False
-    return all(isinstance(x, Tensor) or type(x) is float for x in leaves)
-
-
-def bound_replay(trace: Trace, binding: Binding) -> Any:
+def bound_replay(trace: Trace, binding: Binding, unpack: Any) -> Any:
     """One native call that checks, runs and makes results."""
-    call, finish, numbers = binding.call, binding.finish, binding.numbers
-    grad_mode, inference, bottom = state.grad_enabled, state.inference, state.bottom
+    call, finish, numbers, answer = binding.call, binding.finish, binding.numbers, binding.answer
+    grad_mode, inference, top = state.grad_enabled, state.inference, state.top
     executor = binding.executor
     direct, check = executor.direct, executor.native.runnable.check
-    answer = Tensor if finish is None else tuple
+    nested = unpack is not AS_GIVEN
 
-    def replay(args: tuple[Any, ...]) -> Any:
-        if (state.top is not bottom or state.grad_enabled is not grad_mode
+    def replay(args: Any, kwargs: Any) -> Any:
+        if (state.top is not top or state.grad_enabled is not grad_mode
                 or state.inference is not inference or executor.call is not direct):  # fmt: skip
             return MISS
         if numbers is not None and not numbers.current():
+            return MISS
+        if nested:
+            args = unpack(args, kwargs)
+            if args is None:
+                return MISS
+        elif kwargs:
             return MISS
         made = call(*args)
         if made.__class__ is not answer:
@@ -74,28 +76,38 @@ def bound_replay(trace: Trace, binding: Binding) -> Any:
     return replay
 
 
-def gathered_replay(trace: Trace, leaves: list[Any]) -> Any:
+def gathered_replay(trace: Trace, leaves: list[Any], specialised: set[int], unpack: Any) -> Any:
     """Checks and collects tensors in Python."""
     segment, count = trace.root, len(leaves)
     tensors = [
         (k, x.dtype, x._array.shape, x._requires_grad, layout_of(x._array))
         for k, x in enumerate(leaves) if isinstance(x, Tensor)
     ]  # fmt: skip
-    floats = [k for k, x in enumerate(leaves) if type(x) is float]
+    floats = [k for k, x in enumerate(leaves) if type(x) is float and k not in specialised]
+    fixed = [(k, x) for k, x in enumerate(leaves) if not isinstance(x, Tensor) and k not in floats]
+    captured = [(source.tensor, flag) for source, flag in zip(segment.sources, segment.flags)
+                if isinstance(source, Captured)]  # fmt: skip
     environment: Environment = trace.environment
     gather = gatherer(segment)
     run, end = segment.function.runner(segment.wanted(trace.history)), segment.end
-    grad_mode, inference, bottom = state.grad_enabled, state.inference, state.bottom
+    grad_mode, inference, top = state.grad_enabled, state.inference, state.top
     guarded = bool(trace.grad_guards or trace.comparisons or trace.bound or trace.written)
     shared, several = shared_arguments(leaves), len(tensors) > 1
     single = end.single_result()
 
-    def replay(args: tuple[Any, ...]) -> Any:
-        if len(args) != count or environment.epoch != epoch.value or uses.value:
+    def replay(args: Any, kwargs: Any) -> Any:
+        args = unpack(args, kwargs)
+        if args is None or len(args) != count or environment.epoch != epoch.value or uses.value:
             return MISS
-        if (state.top is not bottom or state.grad_enabled is not grad_mode
+        if (state.top is not top or state.grad_enabled is not grad_mode
                 or state.inference is not inference):  # fmt: skip
             return MISS
+        for tensor, flag in captured:
+            if tensor._requires_grad is not flag:
+                return MISS
+        for k, known in fixed:
+            if args[k] is not known:
+                return MISS
         for k, dtype, shape, flag, layout in tensors:
             x = args[k]
             if not isinstance(x, Tensor) or x.dtype is not dtype or x._requires_grad is not flag:
@@ -111,6 +123,9 @@ def gathered_replay(trace: Trace, leaves: list[Any]) -> Any:
         if (trace.applies(args) if guarded else environment.quick_failure()) is not None:
             return MISS
         results = run(gather(args))
+        if inference:
+            for tensor in results:
+                tensor._mark = "inference"
         trace.hits += 1
         return results[0] if single else end.finish(args, results)
 

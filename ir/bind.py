@@ -39,8 +39,8 @@ state = _State()
 class Epoch:
     """Counts changes of Python state that compiled traces rely on.
 
-    These are `module.training`, plain module attributes and `requires_grad` flags. While it stands
-    still, guards need not look at any of them.
+    These are `module.training`, plain module attributes, hooks, the default dtype and what memory
+    tensors have. While it stands still, guards need not look at any of them.
     """
 
     __slots__ = ("value",)

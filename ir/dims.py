@@ -363,7 +363,9 @@ def replaced(value: Any, meaning: Callable[[Any], Any], kinds: Any) -> Any:
         items = [replaced(item, meaning, kinds) for item in value]
         if all(a is b for a, b in zip(items, value)):
             return value
-        return value._make(items) if hasattr(value, "_make") else type(value)(items)
+        if isinstance(value, list):
+            return type(value)(items)
+        return tuple.__new__(type(value), items)  # a Size of formulas, too
     if isinstance(value, dict):
         pairs = {k: replaced(v, meaning, kinds) for k, v in value.items()}
         if all(pairs[k] is v for k, v in value.items()):

@@ -48,6 +48,16 @@ class Float:
     """A Python float; the entry gets a pointer to its double."""
 
 
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """This very object; or a float or a short int that equals it, bit by bit."""
+
+    value: object
+
+
+Argument = Array | Float | Fixed
+
+
 @dataclass(frozen=True)
 class Call:
     """All that a callable is made of; see `fastcall.make`.
@@ -65,7 +75,7 @@ class Call:
     """
 
     entry: int
-    arguments: Sequence[Array | Float]
+    arguments: Sequence[Argument]
     results: Sequence[Array] = ()
     name: str = "kernel"
     release_gil: bool = False

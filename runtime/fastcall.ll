@@ -38,10 +38,21 @@ one:
   %foreign = icmp eq ptr %object, null
   br i1 %foreign, label %no, label %kind
 kind:
-  %float.p = getelementptr %Record, ptr %record, i32 0, i32 2
-  %float = load i64, ptr %float.p
-  %is.float = icmp ne i64 %float, 0
-  br i1 %is.float, label %number, label %array
+  %kind.p = getelementptr %Record, ptr %record, i32 0, i32 2
+  %which = load i64, ptr %kind.p
+  switch i64 %which, label %array [ i64 ${A_FLOAT}, label %number
+                                    i64 ${AN_OBJECT}, label %identity
+                                    i64 ${A_NUMBER}, label %equality ]
+identity:
+  %known.p = getelementptr %Record, ptr %record, i32 0, i32 3
+  %known = load ptr, ptr %known.p
+  %is.known = icmp eq ptr %object, %known
+  br i1 %is.known, label %good, label %no
+equality:
+  %words.p = getelementptr %Record, ptr %record, i32 0, i32 11
+  %words = load ptr, ptr %words.p
+  %equal = call i1 @as_listed(ptr %words, ptr %object)
+  br i1 %equal, label %good, label %no
 number:
   %value = getelementptr i8, ptr %object, i64 ${FLOAT}
   br label %good
@@ -50,7 +61,8 @@ array:
   %unfit = icmp eq ptr %data, null
   br i1 %unfit, label %no, label %good
 good:
-  %pointer = phi ptr [ %value, %number ], [ %data, %array ]
+  %pointer = phi ptr [ %value, %number ], [ %data, %array ], [ null, %identity ],
+                     [ null, %equality ]
   %pointer.p = getelementptr ptr, ptr %pointers, i64 %i
   store ptr %pointer, ptr %pointer.p
   %held.p = getelementptr ptr, ptr %held, i64 %i

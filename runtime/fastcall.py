@@ -35,16 +35,17 @@ import numpy as np
 
 from . import cache as object_cache
 from . import jit, layout
-from .expected import Array, Call, Float
+from .expected import Argument, Array, Call, Fixed, Float
 from .memory import Arena, arena_code
 from .stand_in import stand_in
 
 RELEASE_GIL, STATUS, TUPLE, HOLD = 1, 2, 4, 8
 METH_FASTCALL = 0x80
+A_FLOAT, AN_OBJECT, A_NUMBER = 1, 2, 3  # kinds of records; 0 is an array
 
 
 def make(
-    entry: int, arguments: Sequence[Array | Float], results: Sequence[Array] = (), **options: Any
+    entry: int, arguments: Sequence[Argument], results: Sequence[Array] = (), **options: Any
 ) -> Callable[..., Any]:
     """A callable for the native function at address `entry`; for the options see `Call`.
 
@@ -105,6 +106,9 @@ def text() -> str:
         STATUS=STATUS,
         TUPLE=TUPLE,
         HOLD=HOLD,
+        A_FLOAT=A_FLOAT,
+        AN_OBJECT=AN_OBJECT,
+        A_NUMBER=A_NUMBER,
     )
 
 
@@ -153,7 +157,7 @@ def _table_of(call: Call) -> Table:
     keep: list[object] = []
 
     def words(values: Sequence[int]) -> int:
-        array = np.array(values or [0]).astype(np.int64)
+        array = np.array([value % 2**64 for value in values or [0]], np.uint64)
         keep.append(array)
         return array.ctypes.data
 
@@ -183,15 +187,21 @@ def _table_of(call: Call) -> Table:
     records = []
     for expected, place in zip((*call.arguments, *call.results), call.order):
         records += [*_record(expected, words), place]
-    table = np.array(head + records, np.int64).view(Table)
+    table = np.array([word % 2**64 for word in head + records], np.uint64).view(Table)
     table.keep += keep
     return table
 
 
-def _record(expected: Array | Float, words: Callable[[Sequence[int]], int]) -> list[int]:
+def _record(expected: Argument, words: Callable[[Sequence[int]], int]) -> list[int]:
     """The words of a %Record; the dtype is kept alive by the Call."""
     if isinstance(expected, Float):
-        return [id(float), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
+        return [id(float), 0, A_FLOAT, 0, 0, 0, 0, 0, 0, 0, 0]
+    if isinstance(expected, Fixed):
+        value = expected.value
+        pairs = layout.number_words(value)
+        if pairs:
+            return [id(type(value)), 0, A_NUMBER, 0, 0, 0, 0, 0, 0, 0, words(_listed(pairs))]
+        return [id(type(value)), 0, AN_OBJECT, id(value), 0, 0, 0, 0, 0, 0, 0]
     flags = layout.ALIGNED
     flags |= layout.C_CONTIGUOUS * (expected.strides is None)
     flags |= layout.WRITEABLE * expected.writeable

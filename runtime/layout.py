@@ -21,6 +21,7 @@ HEAD = object.__basicsize__  # reference count and type
 TYPE = HEAD - 8
 DATA, ND, DIMS, STRIDES, DESCR, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 40, 48))
 FLOAT = HEAD
+INT_SIZE = HEAD
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 NEW_FROM_DESCR = 94  # index in NumPy's table of functions
@@ -78,7 +79,7 @@ def trouble() -> str:
     if HEAD != 16 or ctypes.sizeof(ctypes.c_void_p) != 8:
         return f"an object's head has {HEAD} bytes, not 16"
     try:
-        return _array_trouble() or _float_trouble() or _new_trouble()
+        return _array_trouble() or _float_trouble() or _int_trouble() or _new_trouble()
     except Exception as error:  # an unknown interpreter may fail in any way: that is an answer
         return f"the self-test failed: {error!r}"
 
@@ -129,6 +130,14 @@ def _float_trouble() -> str:
     return ""
 
 
+def _int_trouble() -> str:
+    for value in (1, -1, 2**30 - 1, 123456):
+        digit = ctypes.c_uint32.from_address(id(value) + INT_SIZE + 8).value
+        if digit != abs(value) or number_words(value) == number_words(-value):
+            return f"int: the digit {digit} where Python says {value}"
+    return ""
+
+
 def _new_trouble() -> str:
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object,
@@ -160,6 +169,17 @@ def slot_offset(cls: type, slot: str) -> int:
         if word_at(id(probe) + at) == id(mark):
             return at
     raise TypeError(f"{cls.__name__}.{slot} is not an entry of __slots__")
+
+
+def number_words(value: object) -> list[tuple[int, int]]:
+    """Offsets and words that all floats, or ints of one digit, that equal this one have."""
+    if type(value) is float:
+        offsets = [FLOAT]
+    elif type(value) is int and 0 < abs(value) < 1 << 30:
+        offsets = [INT_SIZE, INT_SIZE + 4]  # the second ends with the digit, which has four bytes
+    else:
+        return []
+    return [(at, word_at(id(value) + at)) for at in offsets]
 
 
 def word_at(at: int) -> int:

@@ -20,9 +20,9 @@ declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 
 ; What an argument or a result must be
 %Record = type { ptr, i64, i64, ptr, i32, i32, ptr, ptr, i64, i64, i64, ptr, i64 }
-; 0 type  1 slot  2 is a float  3 descr  4 flags  5 nd  6 dims  7 strides  8 alignment-1
+; 0 type  1 slot  2 kind: an array, a float, or what must be the same  3 descr, or the object  4 flags  5 nd  6 dims  7 strides  8 alignment-1
 ; 9 and 10: the first byte and the byte after the last, from the data pointer
-; 11 facts of the holder, or null: a count, and as many offsets and what must be there
+; 11 facts of the holder or number, or null: a count, and as many offsets and what must be there
 ; 12 where the entry wants the pointer, among all pointers; negative if it does not
 
 define internal ptr @field(ptr %object, i64 %offset) alwaysinline {
@@ -72,7 +72,7 @@ look:
   %offset = load i64, ptr %offset.p
   %word = load i64, ptr %word.p
   %at = getelementptr i8, ptr %base, i64 %offset
-  %now = load i64, ptr %at
+  %now = load i64, ptr %at, align 4
   %i1 = add i64 %i, 1
   %same = icmp eq i64 %now, %word
   br i1 %same, label %next, label %no

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .expected import Array, Call, Float
+from .expected import Array, Call, Fixed, Float
 
 
 def stand_in(call: Call) -> Callable[..., Any]:
@@ -65,6 +65,11 @@ def _unpacked(call: Call, args: tuple[object, ...]) -> list[Any] | None:
         return None
     found: list[Any] = []
     for expected, value in zip(call.arguments, args):
+        if isinstance(expected, Fixed):
+            if value is not expected.value:
+                return None
+            found.append(ctypes.c_double())
+            continue
         if isinstance(expected, Float):
             if type(value) is not float:
                 return None
@@ -95,7 +100,7 @@ def _is(expected: Array, value: np.ndarray) -> bool:
 
 def _fit(call: Call, addresses: list[int]) -> bool:
     return all(
-        isinstance(expected, Float) or address % expected.alignment == 0
+        not isinstance(expected, Array) or address % expected.alignment == 0
         for expected, address in zip(call.arguments, addresses)
     )
 

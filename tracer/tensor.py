@@ -174,7 +174,6 @@ class Tensor(Value, metaclass=_TensorMeta):
         if self._requires_grad is not bool(wanted):
             notify("flag_changed", self)
         self._requires_grad = bool(wanted)
-        epoch.advance()
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Sets `requires_grad` and returns the tensor."""

@@ -1,0 +1,142 @@
+"""Calls of every form that hit a trace are served without the general way, and are right."""
+
+import dataclasses
+from typing import NamedTuple
+
+import pytest
+import wengert as torch
+from scenarios import close, data, plain
+from wengert import nn
+from wengert.compiling import CompiledFunction
+from wengert.runtime import watch
+from wengert.unpacking import packer, unpacker
+
+pytestmark = pytest.mark.skipif(bool(watch.trouble()), reason="calls can't be bound here")
+
+
+class Pair(NamedTuple):
+    x: torch.Tensor
+    y: torch.Tensor
+
+
+@dataclasses.dataclass
+class Batch:
+    x: torch.Tensor
+    scale: float
+    rounds: int
+
+
+def rounds(x, n=2, *, scale=1.0, name="sum", flag=False, other=None):
+    for _ in range(n):
+        x = x * scale
+    x = x if other is None else x + other
+    return getattr(x, name)() if not flag else x
+
+
+LINEAR = nn.Linear(3, 3).requires_grad_(False)
+FORMS = {
+    "ints": lambda f, x: f(x, 3),
+    "large ints": lambda f, x: f(x, int("3"), scale=2.0),
+    "keywords": lambda f, x: f(x, scale=2.0, name="mean"),
+    "other order": lambda f, x: f(name="mean", x=x, scale=2.0),
+    "flags": lambda f, x: f(x, flag=True, other=None),
+    "tensors by name": lambda f, x: f(x, other=x * 2),
+}
+
+
+def calls_that_hit(monkeypatch, function, call, rounds=3):
+    """The results of calls after the first ones, which may not come to the general way."""
+    compiled = torch.compile(function)
+    for k in range(3):
+        call(compiled, data(2, 3, k=k))
+
+    def general(*_):
+        raise AssertionError("the general way was taken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CompiledFunction, "key_of", general)
+        found = [call(compiled, data(2, 3, k=k)) for k in range(rounds)]
+    wanted = [call(function, data(2, 3, k=k)) for k in range(rounds)]
+    assert close(plain(found), plain(wanted))
+    return compiled
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
+def test_numbers_flags_and_names(form, monkeypatch):
+    calls_that_hit(monkeypatch, rounds, form)
+
+
+def test_containers(monkeypatch):
+    calls_that_hit(monkeypatch, lambda p: p[0] * p[1], lambda f, x: f([x, x + 1]))
+    calls_that_hit(monkeypatch, lambda p: p[0] * p[1][0], lambda f, x: f((x, [x + 1])))
+    calls_that_hit(monkeypatch, lambda d: d["a"] * d["b"], lambda f, x: f({"a": x, "b": x + 1}))
+    calls_that_hit(monkeypatch, lambda p: p.x - p.y, lambda f, x: f(Pair(x, x + 1)))
+    calls_that_hit(
+        monkeypatch, lambda b: b.x * b.scale * b.rounds, lambda f, x: f(Batch(x, 2.0, 3))
+    )
+
+
+def test_results_in_containers(monkeypatch):
+    calls_that_hit(monkeypatch, lambda x: (x * 2, x + 1), lambda f, x: f(x))
+    calls_that_hit(monkeypatch, lambda x: {"a": [x * 2], "b": (x + 1,)}, lambda f, x: f(x))
+
+
+def test_modules_and_modes(monkeypatch):
+    calls_that_hit(monkeypatch, lambda m, x: m(x), lambda f, x: f(LINEAR, x))
+    with torch.inference_mode():
+        compiled = calls_that_hit(monkeypatch, lambda x: x * 2, lambda f, x: f(x))
+        assert compiled(data(2, 3)).is_inference()
+
+
+def test_kinds_of_call_may_alternate(monkeypatch):
+    calls_that_hit(monkeypatch, lambda x, flag: x * 2 if flag else x + 1,
+                   lambda f, x: [f(x, True), f(x, False), f(x[:1], True)])  # fmt: skip
+
+
+def test_a_float_that_python_looked_at(monkeypatch):
+    calls_that_hit(monkeypatch, lambda x, s: x * max(s, 1.0), lambda f, x: f(x, 2.5))
+
+
+@pytest.mark.parametrize("value", [2**29, 2**30, 2**62, -5, 0, "ab", 2.5, None, True])
+def test_other_values_are_not_taken_for_these(value):
+    f = torch.compile(lambda x, v: (x * 1, v))
+    x = data(3)
+    for _ in range(4):
+        assert f(x, value)[1] == value
+    others = [value + 1, -value] if type(value) in (int, float) else ["ba", 1, 1.0, False]
+    for other in others:
+        found = f(x, other)[1]
+        assert found == other and type(found) is type(other)
+    assert f(x, value)[1] == value
+
+
+def test_arguments_of_another_structure_are_told_apart():
+    f = torch.compile(lambda *a, **k: sum(torch.as_tensor(v).sum() for v in leaves((a, k))))
+    x = data(3)
+    calls = [([x, x], {}), ((x, x), {}), ((x,), {"b": x}), ((x,), {"c": x}), ((), {"b": x, "c": x}),
+             (([x], [x]), {}), (({"a": x, "b": x},), {}), (({"b": x, "a": x},), {}),
+             (((x, x),), {}), (([x, x, x],), {})]  # fmt: skip
+    for _ in range(3):
+        for args, kwargs in calls:
+            assert close(
+                f(*args, **kwargs).item(), sum(v.sum().item() for v in leaves((args, kwargs)))
+            )
+
+
+def leaves(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value
+    return [leaf for item in items for leaf in leaves(item)]
+
+
+def test_packing_is_the_inverse_of_unpacking():
+    from wengert.pytree import flatten
+
+    args, kwargs = (1, [2, (3, 4)], {"k": 5}), {"a": [6], "b": {}}
+    found: list = []
+    structure = flatten((args, kwargs), found)
+    assert unpacker(structure)(args, kwargs) == tuple(found) == (1, 2, 3, 4, 5, 6)
+    assert packer(structure)(found) == (args, kwargs)
+    assert unpacker(structure)((1, [2, [3, 4]], {"k": 5}), kwargs) is None
+    assert unpacker(structure)(args, {"a": [6], "c": {}}) is None
