@@ -88,3 +88,24 @@ def test_options_are_checked():
         torch.compile(lambda x: x, numerics="fast")
     with pytest.raises(ValueError, match="positive integer"):
         torch.compile(lambda x: x, threads=0)
+
+
+HALVES = {
+    "numbers": lambda x, y, s: (x * 2.7 + 0.1) / 3 - (0.3 - x),
+    "run-time numbers": lambda x, y, s: (x * s + y) / (s * 2) - s,
+    "chains": lambda x, y, s: ((x * 1.1 + y * 0.3) / 1.7 - 0.2).tanh(),
+    "other tensors": lambda x, y, s: x * torch.tensor(0.1) + y[0] * 0.7,
+    "in place": lambda x, y, s: x.clone().mul_(0.3).add_(y, alpha=0.7).fmod_(0.9),
+    "choices": lambda x, y, s: torch.where(x > 0.1, torch.maximum(x * 0.3, y), x.clamp(-0.33, 0.77)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("body", HALVES.values(), ids=HALVES.keys())
+def test_strict_halves_take_numbers_as_eager_does(body, dtype):
+    x, y = (torch.linspace(*ends, 300).to(dtype) for ends in ((-3, 3), (2, -1)))
+    compiled = torch.compile(body, numerics="strict")
+    for number in (0.37, 0.1, 2.9):
+        expected = body(x, y, number)
+        found = compiled(x, y, number)
+        assert found.dtype is dtype and torch.equal(found, expected)

@@ -17,7 +17,7 @@ def evaluate(op: Op, arrays: list[Any], attrs: dict[str, Any]) -> Any:
     return op.numpy(*arrays, **attrs)
 
 
-def _numpy(*operands: Any, op: str, settings: Settings = ()) -> Any:
+def _numpy(*operands: Any, op: str, settings: Settings = (), dtype: Any = None) -> Any:
     target = TABLE[op]
     arrays = list(operands)
     if target.promote is not None:
@@ -27,8 +27,12 @@ def _numpy(*operands: Any, op: str, settings: Settings = ()) -> Any:
     return evaluate(target, arrays, dict(settings))
 
 
-def _infer(*types: Any, op: str, settings: Settings = ()) -> Any:
-    return TABLE[op].infer_types(types, dict(settings))
+def _infer(*types: Any, op: str, settings: Settings = (), dtype: Any = None) -> Any:
+    """`dtype` is that of the result, where numbers among the operands are wider than the others."""
+    inferred = TABLE[op].infer_types(types, dict(settings))
+    if dtype is None:
+        return inferred
+    return [TensorType(dtype, each.shape) for each in inferred]
 
 
 as_eager = define(

@@ -1,6 +1,10 @@
 """For `numerics="strict"`: pointwise ops whose bits depend on who computes them are left to eager.
 
 What rounds at most once has one result, and stays native; so do integers.
+
+Note [Numbers beside halves]
+    Eager computes 16-bit floats in float32, and a Python number beside them is not rounded to 16
+    bits first. In the graph such a number has the tensor's type, so it is made anew in float32.
 """
 
 from __future__ import annotations
@@ -8,16 +12,31 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..exact import is_exact
-from ..graph import Graph, Node, freeze
+from ..graph import SCALAR, Graph, Node, Var, freeze
 from ..op import TABLE
-from ..types import FLOAT
+from ..types import FLOAT, DType, TensorType, float32
 
 _EXACT_FLOATS = ("float32", "float64")
 
 
 def run(graph: Graph) -> Graph:
-    return graph.replace(nodes=tuple(node if is_native(node) else as_eager(node)
-                                     for node in graph.nodes))  # fmt: skip
+    numbers = {item.var for item in graph.inputs if item.kind == SCALAR}
+    made: dict[Var, Node] = {}  # numbers of 16 bits, and what makes them
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if all(v in numbers for v in node.present()) and len(node.outputs) == 1:
+            numbers.add(node.outputs[0])
+            if node.op.name in ("constant", "cast") and is_half(node.outputs[0]):
+                made[node.outputs[0]] = node
+        if is_native(node):
+            nodes.append(node)
+        else:
+            nodes += as_eager(node, made)
+    return graph.replace(nodes=tuple(nodes))
+
+
+def is_half(var: Var) -> bool:
+    return var.dtype.category == FLOAT and var.dtype.itemsize == 2
 
 
 def is_native(node: Node) -> bool:
@@ -31,7 +50,32 @@ def is_native(node: Node) -> bool:
     return not floats or is_exact(node.op, node.attrs)
 
 
-def as_eager(node: Node) -> Node:
+def as_eager(node: Node, made: dict[Var, Node]) -> list[Node]:
+    """The node as eager runs it, after the numbers it takes; see Note [Numbers beside halves]."""
     op = TABLE["as_eager"]
-    attrs = freeze({"op": node.op.name, "settings": tuple(node.attrs)}, op)
-    return replace(node, op=op, attrs=attrs)
+    common = node.op.promote([v.type for v in node.present()]) if node.op.promote else None
+    before: dict[Var | None, Node] = {}
+    for var in node.present():
+        if var in made:
+            before[var] = widened(made[var])
+        elif common is not None and var.dtype is not common and common.itemsize == 2:
+            before[var] = rounded(node, var, common)
+    inputs = tuple(before[v].outputs[0] if v in before else v for v in node.inputs)
+    settings = {"op": node.op.name, "settings": tuple(node.attrs)}
+    if before:
+        settings["dtype"] = node.outputs[0].dtype
+    return [*before.values(), replace(node, op=op, inputs=inputs, attrs=freeze(settings, op))]
+
+
+def rounded(node: Node, var: Var, dtype: DType) -> Node:
+    """A tensor of another type beside halves is one of them first."""
+    cast = TABLE["cast"]
+    output = Var(TensorType(dtype, var.shape))
+    return replace(node, op=cast, inputs=(var,), outputs=(output,),
+                   attrs=freeze({"dtype": dtype}, cast))  # fmt: skip
+
+
+def widened(node: Node) -> Node:
+    """The number that a node makes, in float32."""
+    attrs = {**dict(node.attrs), "dtype": float32}
+    return replace(node, attrs=freeze(attrs, node.op), outputs=(Var(TensorType(float32, ())),))
