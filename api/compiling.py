@@ -238,7 +238,7 @@ class CompiledFunction(Inspected):
         try:
             self.limit_branches(key, recording)
             if not recording.finish():
-                graph = recording.recorder.builder.graph()
+                graph = recording.recorder.finish_with([])
                 self.failure = Failure(recording.problems[0], graph)
                 return False
             trace = self.place_path(key, self.dynamic.keep(key, recording, self.traces))
@@ -247,7 +247,7 @@ class CompiledFunction(Inspected):
         except Exception as error:
             self.warn_of_fault(error)
             recording.problems.append(f"{FAULT}: {type(error).__name__}: {error}")
-            graph = recording.recorder.builder.graph()
+            graph = recording.recorder.finish_with([])
             self.failure = Failure(recording.problems[0], graph, trace, error.with_traceback(None))
             self.traces.pop(key, None)
             return False

@@ -6,12 +6,14 @@ import os
 import time
 import warnings
 import weakref
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from .ir import interp
+from .ir.generators import bound
 from .ir.graph import RESULT, SAVED, WRITE, Graph
 from .runtime import jit
 from .tracer.places import user_level, user_place
@@ -22,15 +24,19 @@ _watcher: Any = None
 
 
 class Executor:
-    """`call` goes from input arrays to output arrays, in storage form."""
+    """`call` goes from input arrays to output arrays, in storage form.
 
-    def __init__(self, graph: Graph, threads: int | None = None):
+    With `generators`, one for each random state, it draws from these, and no state is given.
+    """
+
+    def __init__(self, graph: Graph, threads: int | None = None, generators: Sequence[Any] = ()):
         self.graph = graph
+        self.running = bound(graph, generators) if generators else graph
         self.native: Any = None
         if native_wanted():
             from .backend import compile_graph
 
-            self.native = compile_graph(graph)
+            self.native = compile_graph(self.running)
         elif jit.trouble():
             say_interpreted(jit.trouble())
         self.direct = self.call = self.interpret if self.native is None else self.native.call
@@ -40,13 +46,13 @@ class Executor:
         _all.add(self)
         if _watcher is not None:
             self.call = self.watched
-        outputs = graph.outputs
+        outputs = self.running.outputs
         self.results = [(k, o.var.dtype) for k, o in enumerate(outputs) if o.kind == RESULT]
         self.saved = [k for k, o in enumerate(outputs) if o.kind == SAVED]
         self.writes = [(k, o.target) for k, o in enumerate(outputs) if o.kind == WRITE]
 
     def interpret(self, *arrays: np.ndarray) -> Any:
-        return own(self.graph, arrays, interp.run(self.graph, arrays))
+        return own(self.running, arrays, interp.run(self.running, arrays))
 
     def limited(self, *arrays: np.ndarray) -> Any:
         """`call` with the number of threads that was asked for."""

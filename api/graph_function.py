@@ -7,6 +7,7 @@ inputs, so higher orders need no further code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from .ir.bind import state
 from .ir.graph import RESULT, Graph
 from .ir.partition import Partition, partition
 from .ir.passes import Step, absent_gradients, dead_code, optimise, strict
+from .ir.types import uint8
 from .settings import DEFAULT, Settings
 from .tracer.eager import history
+from .tracer.generator import Generator
 from .tracer.tape import FREED, Node, describe_place, next_sequence, user_place
 from .tracer.tensor import Tensor
 
@@ -33,8 +36,10 @@ class GraphFunction:
         needs: list[int] | None = None,
         volatile: tuple[int, ...] = (),
         settings: Settings = DEFAULT,
+        generators: Sequence[Any] = (),
     ):
         self.settings = settings
+        self.generators = generators  # to draw from; without them, states are inputs like others
         self.trace = graph.numbered()
         self.name = name or graph.name
         self.volatile = volatile  # inputs that a later segment writes: saved by value
@@ -102,7 +107,7 @@ class GraphFunction:
         return optimise(strict.run(graph) if self.settings.strict else graph, steps)
 
     def _executor(self, graph: Graph) -> Executor:
-        return Executor(graph, self.settings.threads)
+        return Executor(graph, self.settings.threads, self.generators)
 
     def prepare(self, wanted: tuple[int, ...]) -> None:
         """Compiles what the next call will need."""
@@ -152,6 +157,9 @@ class GraphFunction:
                 f"@{self.name} takes {len(self.trace.inputs)} inputs, got {len(inputs)}"
             )
         results = self.run(inputs)
+        for given, tensor in zip(tensors, inputs):
+            if isinstance(given, Generator):
+                given.set_state(tensor._array)
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, inputs: list[Tensor]) -> list[Tensor]:
@@ -184,17 +192,19 @@ class GraphFunction:
 
     def run_recorded(self, inputs: list[Tensor], wanted: tuple[int, ...]) -> list[Tensor]:
         forward = self.forward(wanted)
+        states = [generator.snapshot() for generator in self.generators]
         arrays = forward.call(*[t._array for t in inputs])
         saved = [arrays[k] for k in forward.saved]
         results = forward.finish(arrays, inputs)
-        self.connect(inputs, wanted, saved, results)
+        self.connect(inputs, wanted, saved, results, states)
         return results
 
     def connect(self, inputs: list[Tensor], wanted: tuple[int, ...], saved: list[Any],
-                results: list[Tensor]) -> None:  # fmt: skip
-        """Gives the results of a call their history."""
+                results: list[Tensor], states: Sequence[Any] = ()) -> None:  # fmt: skip
+        """Gives the results of a call their history; `states`: of the generators before it."""
         parts, _, backward = self.split(wanted)
         node = CompiledFunctionBackward(self, parts, backward, inputs, wanted, saved)
+        node.states = states
         for number, position in enumerate(self.differentiable):
             tensor = results[position]
             tensor._node, tensor._nr, tensor._requires_grad = node, number, True
@@ -203,6 +213,8 @@ class GraphFunction:
 def as_input(value: Any) -> Tensor:
     from .tracer.creation import as_tensor
 
+    if isinstance(value, Generator):
+        return Tensor._wrap(value.get_state(), uint8)
     return as_tensor(value)
 
 
@@ -221,6 +233,7 @@ class CompiledFunctionBackward(Node):
 
     __module__ = "builtins"
     freed: Any = None
+    states: Sequence[Any] = ()
 
     def __init__(
         self,
@@ -256,6 +269,7 @@ class CompiledFunctionBackward(Node):
     def differentiable_apply(self, grads: list[Any], arrived: list[Any]) -> list[Any]:
         """create_graph: backward as a compiled function of the same inputs."""
         inputs = [self.checked(k) for k in range(len(self.inputs))]
+        inputs += [Tensor._wrap(snapshot.state(), uint8) for snapshot in self.states]
         function, left = self.function.gradient(self.wanted, numbers_of(grads))
         return self.spread(left, function.run([*inputs, *arrived]))
 

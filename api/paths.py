@@ -19,7 +19,8 @@ class Path:
     """One way through the body. Where inputs come from, what is computed, what is handed out."""
 
     graph: Graph
-    sources: list[Any]  # of the graph's inputs
+    sources: list[Any]  # of the graph's inputs, but those that are random states
+    generators: list[Any]  # that hold these
     flags: list[bool]  # did the input require grad?
     branches: list[Branch]
     needing: set[Var]  # Vars that require grad in eager's eyes
@@ -44,7 +45,8 @@ class Path:
 
     def writes(self) -> bool:
         """Does it write into tensors from outside?"""
-        return any(output.kind == WRITE for output in self.graph.outputs)
+        count = len(self.sources)
+        return any(o.kind == WRITE and o.target < count for o in self.graph.outputs)
 
     @property
     def grad_keys(self) -> set[Any]:
@@ -58,6 +60,7 @@ def path_of(recording: Any) -> Path:
     return Path(
         graph=recording.graph,
         sources=recording.sources,
+        generators=list(recorder.states),
         flags=recording.flags,
         branches=list(recorder.branches),
         needing=recorder.needing,

@@ -115,7 +115,7 @@ class Recording:
         if recorder.used_numbers:
             problems.append("a number argument's value is used by Python; later calls specialise "
                             "on it")  # fmt: skip
-        if drew and not any(n.op.random for n in recorder.builder.nodes):
+        if drew and default_generator not in recorder.states:
             problems.append("random numbers were drawn outside the recorded ops")
         if self.symbols.values:
             settle_all(given.given)

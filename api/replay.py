@@ -11,7 +11,6 @@ from .segments import Segment, cut, merge
 from .settings import Settings
 from .sharing import shared_arguments
 from .sources import is_same
-from .tracer.random import default_generator
 from .tracer.recorded import same_extent
 
 MISS = object()
@@ -36,6 +35,7 @@ class Trace:
         self.sizes = f" at {sizes}" if sizes else ""
         self.history = bool(path.needs)
         self.graphs: list[Graph] = []
+        self.generators: dict[Any, None] = {}  # that its paths draw from
         self.written: list[tuple[list[Any], Any]] = []  # of paths that write: what is shared
         self.hits = 0
         self.used = 0  # when it served last, counted in the function's calls
@@ -46,6 +46,7 @@ class Trace:
     def insert(self, path: Path) -> None:
         """Adds a path; segments it shares with earlier paths are kept."""
         self.graphs.append(path.graph)
+        self.generators.update(dict.fromkeys(path.generators))
         if path.writes():
             self.written.append((path.tensor_sources(), path.shared))
         self.history = self.history or bool(path.needs)
@@ -130,20 +131,19 @@ class Trace:
 
     def rewinding(self, call: Any) -> Any:
         """`call`, which takes its random draws back where it stops in the middle."""
-        draws = [n for g in self.graphs for n in g.nodes if n.op.random]
-        if not draws or not self.may_stop():
+        if not self.generators or not self.may_stop():
             return call
-        generators = {dict(n.attrs).get("generator") or default_generator for n in draws}
+        generators = list(self.generators)
 
         def careful(*arguments: Any) -> Any:
-            before = [(g, g.get_state()) for g in generators]
+            before = [(g, g.snapshot()) for g in generators]
             result = MISS
             try:
                 result = call(*arguments)
             finally:
                 if result is MISS:
                     for generator, known in before:
-                        generator.set_state(known)
+                        generator.resume(known)
             return result
 
         return careful

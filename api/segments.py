@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from .graph_function import GraphFunction
-from .ir.graph import CAPTURED, RESULT, WRITE, Graph, Input, Output, Var
+from .ir.graph import CAPTURED, RANDOM, RESULT, WRITE, Graph, Input, Output, Var
+from .ir.ops.drawing import sample
 from .paths import Path
 from .pytree import unflatten
 from .settings import Settings
@@ -37,11 +38,12 @@ class Segment:
         facts = self.facts
         outputs = [Output(facts.vars[k]) for k in keys_out]
         if self.end is not None:
-            outputs = list(facts.graph.outputs)
+            outputs = [o for o in facts.graph.outputs if o.var not in facts.states]
         used = {v for n in self.nodes for v in n.present()} | {o.var for o in outputs}
         made = {v for n in self.nodes for v in n.outputs}
         targets = [facts.graph.inputs[o.target].var for o in outputs if o.kind == WRITE]
         needed = [v for v in facts.order if (v in used and v not in made) or v in targets]
+        needed = [v for v in needed if v not in facts.states]
         needed.sort(key=facts.rank)  # stable: arguments, captured tensors, the rest
         places = {v: k for k, v in enumerate(needed)}
         outputs = [
@@ -50,8 +52,10 @@ class Segment:
             else o
             for o in outputs
         ]
-        inputs = tuple(facts.inputs.get(v) or Input(v, CAPTURED) for v in needed)
-        graph = Graph(facts.graph.name, inputs, self.nodes, tuple(outputs), facts.graph.notes)
+        inputs = [facts.inputs.get(v) or Input(v, CAPTURED) for v in needed]
+        generators = facts.add_states(self.nodes, inputs, outputs)
+        graph = Graph(facts.graph.name, tuple(inputs), self.nodes, tuple(outputs),
+                      facts.graph.notes)  # fmt: skip
         self.keys_in = [facts.keys[v] for v in needed]
         self.keys_out = keys_out
         self.types = [v.type for v in needed]
@@ -61,7 +65,7 @@ class Segment:
         needs = facts.needs if self.end is not None else [
             k for k, o in enumerate(results) if o.var in facts.needing]  # fmt: skip
         self.function = GraphFunction(graph, needs=needs, volatile=self.volatile(needed),
-                                      settings=facts.settings)  # fmt: skip
+                                      settings=facts.settings, generators=generators)  # fmt: skip
 
     def volatile(self, needed: list[Var]) -> tuple[int, ...]:
         """Inputs that the last segment of the path will write."""
@@ -112,6 +116,25 @@ class Facts:
                 self.keys[var] = ("node", index, number)
         self.vars = {key: var for var, key in self.keys.items()}
         self.order = list(graph.vars())
+        states = (i.var for i in graph.inputs if i.kind == RANDOM)
+        self.states: dict[Var, Any] = dict(zip(states, path.generators))  # who holds each
+        for node in graph.nodes:
+            if node.op is sample:
+                self.states[node.outputs[1]] = self.states[node.inputs[0]]
+
+    def add_states(self, nodes: Any, inputs: list[Input], outputs: list[Output]) -> list[Any]:
+        """The generators that `nodes` draw from; their states join what goes in and out."""
+        taken: dict[Any, Var] = {}
+        given: dict[Any, Var] = {}
+        for node in nodes:
+            if node.op is sample:
+                holder = self.states[node.inputs[0]]
+                taken.setdefault(holder, node.inputs[0])
+                given[holder] = node.outputs[1]
+        for holder, var in taken.items():
+            outputs.append(Output(given[holder], WRITE, len(inputs)))
+            inputs.append(self.inputs.get(var) or Input(var, RANDOM))
+        return list(taken)
 
     def rank(self, var: Var) -> int:
         key = self.keys[var]
@@ -169,6 +192,7 @@ def cut(path: Path, settings: Settings) -> Segment:
         later |= {v for n in segments[k + 1].nodes for v in n.present()}
         segment.condition, segment.place = facts.keys[branch.var], branch.place
         made = {v for n in segment.nodes for v in n.outputs}
+        later -= facts.states.keys()
         wanted = [v for v in facts.order if v in made and (v in later or v is branch.var)]
         segment.build([facts.keys[v] for v in wanted])
         segment.children[branch.outcome] = segments[k + 1]

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from .ir.graph import Graph
+from .ir.types import uint8
 from .pytree import flatten
 from .recording import Recording
 from .tracer.tensor import Tensor
@@ -39,6 +40,7 @@ class Traced:
         results = [leaf for leaf in returned if isinstance(leaf, Tensor)]
         changed = recorder.grad_changed.values()
         graph = recorder.finish(results + [t._grad for t in changed if t._grad is not None])
-        self.inputs = list(recorder.externals)
+        states = [Tensor._wrap(state.before.state(), uint8) for state in recorder.states.values()]
+        self.inputs = [*recorder.externals, *states]
         notes = [f"path: a branch at {b.place} was {b.outcome}" for b in recorder.branches]
         return graph.replace(notes=tuple(notes))

@@ -14,9 +14,9 @@ from typing import Any
 from .op import Op
 from .types import DType, TensorType
 
-ARGUMENT, CAPTURED, BUFFER, SCALAR, SAVED_IN, GRADIENT = (
-    "argument", "captured", "buffer", "scalar", "saved", "gradient")  # fmt: skip
-INPUT_KINDS = (ARGUMENT, CAPTURED, BUFFER, SCALAR, SAVED_IN, GRADIENT)
+ARGUMENT, CAPTURED, BUFFER, SCALAR, RANDOM, SAVED_IN, GRADIENT = (
+    "argument", "captured", "buffer", "scalar", "random", "saved", "gradient")  # fmt: skip
+INPUT_KINDS = (ARGUMENT, CAPTURED, BUFFER, SCALAR, RANDOM, SAVED_IN, GRADIENT)
 RESULT, WRITE, SAVED, GRAD_OF = "result", "write", "saved", "grad"
 OUTPUT_KINDS = (RESULT, WRITE, SAVED, GRAD_OF)
 

@@ -17,7 +17,6 @@ from .graph import (
     Output,
     Var,
 )
-from .handles import object_of
 from .op import TABLE, Op
 from .tokens import (
     MAX_DIGITS,
@@ -263,7 +262,7 @@ class Parser:
 
     def value(self, depth: int) -> Any:
         """value := number | string | True | False | None | dtype | @graph | "(" values ")"
-        | formula | "complex(" number "," number ")" | "handle(" number ")" """
+        | formula | "complex(" number "," number ")" """
         token = self.next()
         if depth > MAX_NESTING:
             fail("attributes are nested too deeply", token)
@@ -291,12 +290,6 @@ class Parser:
         if token.text == "complex":
             real, imaginary = self.numbers(2)
             return complex(real, imaginary)
-        if token.text == "handle":
-            thing = object_of(self.numbers(1)[0])
-            if thing is None:
-                fail("the object of this handle is not here: it belongs to the process that "
-                     "printed the text, while it lived", token)  # fmt: skip
-            return thing
         fail(f"unknown value {token.text!r}", token)
 
     def numbers(self, count: int) -> list[Any]:

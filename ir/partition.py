@@ -100,10 +100,10 @@ def summary(from_forward: list[Var], from_inputs: list[Var], recomputed: list[Va
 
 
 def needed_nodes(graph: Graph, roots: list[Var]) -> set[Node]:
-    """The nodes that `roots` are computed by; random draws belong to them too."""
+    """The nodes that `roots` are computed by."""
     needed, nodes = set(roots), set()
     for node in reversed(graph.nodes):
-        if node.op.random or any(v in needed for v in node.outputs):
+        if any(v in needed for v in node.outputs):
             needed.update(node.present())
             nodes.add(node)
     return nodes
@@ -160,7 +160,7 @@ def settle(
 
 
 def cheap(node: Node) -> bool:
-    return not node.op.random and node.op.kind in ("view", "creation", "pointwise")
+    return node.op.kind in ("view", "creation", "pointwise")
 
 
 class Recipe(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any
 
 from .formulas import Formula
 from .graph import ARGUMENT, RESULT, Graph, Node, Output, Place, Var
-from .handles import handle_of
 from .types import DType
 
 # characters that would end a file's name in the text, or begin another token
@@ -107,7 +106,7 @@ def print_place(place: Place) -> str:
 
 
 def print_value(value: Any, titles: Titles | None = None) -> str:
-    """An attribute: numbers, strings, bools, None, tuples, dtypes, graphs and handles."""
+    """An attribute: numbers, strings, bools, None, tuples, dtypes and graphs."""
     if isinstance(value, Graph):
         return f"@{(titles or {}).get(id(value), value.name)}"
     if isinstance(value, DType):
@@ -127,11 +126,7 @@ def print_value(value: Any, titles: Titles | None = None) -> str:
         return f"complex({print_float(value.real)}, {print_float(value.imag)})"
     if isinstance(value, int):
         return str(int(value))
-    try:
-        return f"handle({handle_of(value)})"
-    except TypeError:
-        kind = type(value).__name__
-        raise TypeError(f"attribute {value!r} of {kind} has no text form") from None
+    raise TypeError(f"attribute {value!r} of {type(value).__name__} has no text form")
 
 
 def print_float(value: float) -> str:

@@ -75,6 +75,7 @@ def joint(
                 add_gradient(grads, output.var, seed)
         targets = [graph.inputs[k].var for k in wanted]
         propagate(graph, builder, grads, set(targets))
+        builder.place = graph.nodes[-1].place if graph.nodes else None  # of zeros that nothing gave
         for position, var in zip(wanted, targets):
             found = grads.get(var)
             if found is None:

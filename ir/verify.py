@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from .graph import GRAD_OF, INPUT_KINDS, OUTPUT_KINDS, WRITE, Graph, Node, Output, Var
+from .graph import GRAD_OF, INPUT_KINDS, OUTPUT_KINDS, RANDOM, WRITE, Graph, Node, Output, Var
 from .lifetimes import Lifetimes
+from .ops.drawing import STATE, sample
 from .printer import number, print_node
 
 NAME = re.compile(r"[^\W\d]\w*")
@@ -30,6 +31,7 @@ def verify(graph: Graph) -> Graph:
         problem = check_output(graph, output, defined)
         if problem:
             raise VerifyError(f"@{graph.name}: {problem}")
+    check_states(graph)
     check_marks(graph)
     for node in graph.nodes:
         for _, value in node.attrs:
@@ -46,6 +48,8 @@ def check_inputs(graph: Graph) -> set[Var]:
             raise VerifyError(f"@{graph.name}: unknown kind of input {item.kind!r}")
         if item.var in defined:
             raise VerifyError(f"@{graph.name}: input {item.name!r} is listed twice")
+        if item.kind == RANDOM and item.var.type != STATE:
+            raise VerifyError(f"@{graph.name}: a random state is {STATE}, not {item.var.type}")
         defined.add(item.var)
     return defined
 
@@ -63,6 +67,17 @@ def check_output(graph: Graph, output: Output, defined: set[Var]) -> str:
     if wanted != got:
         return f"{output.kind} of {got} for input {output.target} of type {wanted}"
     return ""
+
+
+def check_states(graph: Graph) -> None:
+    """A random state is drawn from once: two draws would give the same numbers."""
+    spent: set[Var | None] = set()
+    for index, node in enumerate(graph.nodes):
+        if node.op is sample:
+            if node.inputs[0] in spent:
+                raise VerifyError(f"@{graph.name}: sample: its random state was drawn from before\n"
+                                  f"{neighbours(graph, index)}")  # fmt: skip
+            spent.add(node.inputs[0])
 
 
 def check_marks(graph: Graph) -> None:

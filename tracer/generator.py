@@ -12,9 +12,11 @@ Invariants:
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import os
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +48,66 @@ def require_generator_on(where: Any) -> None:
     require_cpu(where)
 
 
+def _memory(bits: np.random.MT19937) -> Array:
+    """The memory of an engine: 624 words and the position among them."""
+    block = (ctypes.c_uint32 * (_WORDS + 1)).from_address(bits.ctypes.state_address)
+    return np.frombuffer(block, np.uint32)
+
+
+@cache
+def _memory_is_known() -> bool:
+    """Does NumPy lay an engine out as expected? Its own way to tell takes 50 us a time."""
+    bits = np.random.MT19937(1)
+    bits.random_raw(10)
+    state = bits.state["state"]
+    return bool(_memory(bits).tolist() == [*state["key"].tolist(), state["pos"]])
+
+
+class Snapshot(NamedTuple):
+    """A state that is kept: cheap to take, laid out as torch does only when wanted."""
+
+    key: Array
+    position: int
+    seed: int
+    fresh: bool
+    normal: float | None
+    single_normal: float | None
+
+    @staticmethod
+    def of(state: Array) -> Snapshot:
+        """What a state written by `get_state`, here or by torch, says."""
+        if not isinstance(state, np.ndarray) or state.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if state.size != STATE.itemsize:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {STATE.itemsize} but found the input "
+                f"RNG state size to be {state.size}"
+            )
+        record = np.frombuffer(np.ascontiguousarray(state).tobytes(), STATE)[0]
+        left, following = int(record["left"]), int(record["next"])
+        if not record["seeded"] or not 0 < left <= _WORDS or following > _WORDS:
+            raise RuntimeError("Invalid mt19937 state")
+        return Snapshot(
+            record["key"].astype(np.uint32), _WORDS + 1 - left, int(record["seed"]),
+            left == 1 and following == 0,
+            float(record["normal"]) if record["has_normal"] else None,
+            float(record["single_normal"]) if record["has_single_normal"] else None,
+        )  # fmt: skip
+
+    def state(self) -> Array:
+        """As `Generator.get_state` gives it."""
+        record = np.zeros((), STATE)
+        record["key"], record["seed"], record["seeded"] = self.key, self.seed, 1
+        # torch counts down to the next refill, from 624; a new stream starts one step before it
+        record["left"] = _WORDS + 1 - self.position
+        record["next"] = 0 if self.fresh else self.position
+        if self.normal is not None:
+            record["normal"], record["has_normal"] = self.normal, 1
+        if self.single_normal is not None:
+            record["single_normal"], record["has_single_normal"] = self.single_normal, True
+        return np.frombuffer(record.tobytes(), np.uint8).copy()
+
+
 class Generator:
     """A source of random numbers with torch's names: `Generator().manual_seed(0)`."""
 
@@ -54,6 +116,7 @@ class Generator:
         "_bits",
         "_fresh",
         "_legacy",
+        "_memory",
         "_seed",
         "_single_normal",
         "device",
@@ -67,12 +130,13 @@ class Generator:
 
     def __getattr__(self, name: str) -> object:
         # numpy.random is a third of NumPy's import time: load it with the first draw
-        if name not in ("_bits", "_legacy"):
+        if name not in ("_bits", "_legacy", "_memory"):
             raise AttributeError(f"'Generator' object has no attribute '{name}'")
         self._bits = np.random.MT19937(0)
         # Seeds as the reference mt19937 does, and fills uint32 arrays faster than random_raw.
         self._legacy = np.random.RandomState(self._bits)
         self._legacy.seed(self._seed & 0xFFFFFFFF)
+        self._memory = _memory(self._bits) if _memory_is_known() else None
         return object.__getattribute__(self, name)
 
     def _begin(self, seed: int) -> None:
@@ -134,57 +198,50 @@ class Generator:
 
     def get_state(self) -> Array:
         """The whole state as torch lays it out: 5056 bytes."""
-        record = np.zeros((), STATE)
+        return self.snapshot().state()
+
+    def snapshot(self) -> Snapshot:
+        """What `get_state` would say now, for when it is asked."""
+        key, position = self._engine()
+        return Snapshot(key.copy(), position, self._seed, self._fresh, self.next_normal,
+                        self._single_normal)  # fmt: skip
+
+    def _engine(self) -> tuple[Array, int]:
+        """The words of mt19937 and the position of the next one."""
+        if self._memory is not None:
+            return self._memory[:_WORDS], int(self._memory[_WORDS])
         engine = self._bits.state["state"]
-        position = engine["pos"]
-        record["seed"], record["seeded"] = self._seed, 1
-        record["key"] = engine["key"]
-        # torch counts down to the next refill, from 624; a new stream starts one step before it
-        record["left"] = _WORDS + 1 - position
-        record["next"] = 0 if self._fresh else position
-        if self.next_normal is not None:
-            record["normal"], record["has_normal"] = self.next_normal, 1
-        if self._single_normal is not None:
-            record["single_normal"], record["has_single_normal"] = self._single_normal, True
-        return np.frombuffer(record.tobytes(), np.uint8).copy()
+        return engine["key"], engine["pos"]
+
+    def _set_engine(self, key: Array, position: int) -> None:
+        if self._memory is not None:
+            self._memory[:_WORDS], self._memory[_WORDS] = key, position
+        else:
+            engine = {"key": key, "pos": position}
+            self._bits.state = {"bit_generator": "MT19937", "state": engine}
 
     def set_state(self, new_state: Array) -> Generator:
         """Continue from a state written by `get_state`, here or by torch."""
-        if not isinstance(new_state, np.ndarray) or new_state.dtype != np.uint8:
-            raise TypeError("RNG state must be a torch.ByteTensor")
-        if new_state.size != STATE.itemsize:
-            raise RuntimeError(
-                f"Expected a CPUGeneratorImplState of size {STATE.itemsize} but found the input "
-                f"RNG state size to be {new_state.size}"
-            )
-        record = np.frombuffer(np.ascontiguousarray(new_state).tobytes(), STATE)[0]
-        left, following = int(record["left"]), int(record["next"])
-        if not record["seeded"] or not 0 < left <= _WORDS or following > _WORDS:
-            raise RuntimeError("Invalid mt19937 state")
+        wanted = Snapshot.of(new_state)
         if new_state.tobytes() != self.get_state().tobytes():
             notify("reseeded")
-        self._continue_from(record)
+        self.resume(wanted)
         return self
 
-    def _continue_from(self, record: Any) -> None:
-        left, following = int(record["left"]), int(record["next"])
-        engine = {"key": record["key"].astype(np.uint32), "pos": _WORDS + 1 - left}
-        self._bits.state = {"bit_generator": "MT19937", "state": engine}
-        self._seed = int(record["seed"])
-        self._fresh = left == 1 and following == 0
-        self.next_normal = float(record["normal"]) if record["has_normal"] else None
-        self._single_normal = (
-            float(record["single_normal"]) if record["has_single_normal"] else None
-        )
+    def resume(self, snapshot: Snapshot) -> None:
+        """Continue from where a generator was, as part of drawing: nobody is told."""
+        self._set_engine(snapshot.key, snapshot.position)
+        self._seed, self._fresh = snapshot.seed, snapshot.fresh
+        self.next_normal, self._single_normal = snapshot.normal, snapshot.single_normal
 
-    def go_back_to(self, earlier: Generator) -> None:
-        """Continue from the state of another generator, as part of drawing."""
-        self._continue_from(np.frombuffer(earlier.get_state().tobytes(), STATE)[0])
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:
+        """As an array, a generator is its state now."""
+        return self.get_state()
 
     def clone_state(self) -> Generator:
         """A new generator in the same state; the two then run apart."""
         made = Generator(self.device)
-        made.go_back_to(self)
+        made.resume(self.snapshot())
         return made
 
     def get_offset(self) -> int:

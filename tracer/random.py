@@ -18,7 +18,7 @@ from ..ir.ops.kinds import require_value
 from ..ir.types import DType, default_dtype, int64, uint8
 from . import discrete, rejection, sampling
 from .creation import deliver, finish, size_given
-from .generator import Generator
+from .generator import Generator, Snapshot
 from .rounding import cast, scale_and_shift
 from .strided import preserve_format
 from .tensor import Tensor, require_cpu
@@ -82,7 +82,15 @@ def _source(distribution: str, generator: Any, size: Any, dtype: str, operands: 
     return np.asarray(sample(pick(generator), size, dtype, operands, *parameters, **more))
 
 
+def _generator_at(state: np.ndarray) -> Generator:
+    generator = Generator()
+    generator.resume(Snapshot.of(state))
+    return generator
+
+
 drawing.source = _source
+drawing.generator_at = _generator_at
+drawing.first_state = lambda: Generator().get_state()
 
 
 def draw_tensor(distribution: str, size: Any, dtype: DType, *operands: Tensor,

@@ -66,6 +66,8 @@ def record_backward(inner: Recorder, node: Any, results: list[Tensor]) -> Any:
         return None, f"the backward of {node.name()} raises {type(error).__name__}", 0
     finally:
         state.grad_enabled = previous
+    if inner.undo_draws():
+        return None, f"the backward of {node.name()} draws random numbers", 0
     if inner.problems or inner.branches:
         return None, f"the backward of {node.name()} looks at values", 0
     graph = inner.finish(filled)

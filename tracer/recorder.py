@@ -38,6 +38,7 @@ from .recorded import (
     graph_name,
     place_text,
 )
+from .recorded_draws import RandomStates
 from .recorded_functions import record_function
 from .recorded_grads import GradFields
 from .recorded_sizes import PlainSizes
@@ -45,7 +46,7 @@ from .scalars import RunTimeNumber, with_plain_numbers
 from .tensor import Tensor
 
 
-class Recorder(GradFields, PlainSizes):
+class Recorder(RandomStates, GradFields, PlainSizes):
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):
@@ -76,12 +77,13 @@ class Recorder(GradFields, PlainSizes):
         self.builder.place = current_place()
         attrs = with_plain_numbers(attrs)
         operands = [self.operand(op, value, inputs) for value in inputs]
+        self.expect(op, attrs)
         result = self.run(op, inputs, attrs)
         outputs = result if isinstance(result, tuple) else (result,)
         if any(isinstance(v, RunTimeNumber) for v in inputs):
             self.keep_wrapped(inputs, outputs)
         vars_ = self.result_vars(op, operands, outputs, attrs)
-        self.builder.append(op, operands, vars_, attrs)
+        self.append(op, operands, vars_, attrs)
         self.remember(op, inputs, operands, outputs, vars_, attrs)
         for tensor in outputs:
             self.numbers[id(tensor._node)] = len(self.builder.nodes) - 1
@@ -394,6 +396,8 @@ class Recorder(GradFields, PlainSizes):
         for memory in self.memories.values():
             if memory.external is not None and memory.writes:
                 builder.outputs.append(Output(memory.var, "write", memory.external))
+        builder.inputs = builder.inputs[: len(self.externals)]
+        self.with_states(builder.inputs, builder.outputs)
         return builder.graph()
 
     def base_var(self, tensor: Tensor) -> Var:

@@ -38,7 +38,7 @@ class _Stream:
     """Float64 uniforms drawn ahead; `close` gives back those not taken."""
 
     def __init__(self, generator: Generator, expected: int) -> None:
-        self._generator, self._start = generator, generator.clone_state()
+        self._generator, self._start = generator, generator.snapshot()
         self._size = min(max(expected, 16), 1 << 16)
         self._taken, self._values = 0, iter(())
 
@@ -61,7 +61,7 @@ class _Stream:
 
     def close(self) -> None:
         kept = self._generator.next_normal
-        self._generator.go_back_to(self._start)
+        self._generator.resume(self._start)
         self._generator.skip(2 * self._taken)
         self._generator.next_normal = kept
 

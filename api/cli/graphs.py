@@ -67,11 +67,17 @@ def run_ir(options: Any) -> int:
 
 
 def inputs_of(graph: Any, path: str | None) -> list[Any]:
-    """Arrays for all inputs, by name or by number."""
+    """Arrays for all inputs, by name or by number; random states are the default generator's."""
+    from ..ir.graph import RANDOM
+    from ..tracer.random import default_generator
+
     given = arrays_in(path) if path else {}
     arrays = []
     for number, item in enumerate(graph.inputs):
         key = next((k for k in (item.name, str(number), f"arr_{number}") if k in given), None)
+        if key is None and item.kind == RANDOM:
+            arrays.append(default_generator)
+            continue
         if key is None:
             raise ValueError(f"no array for input {number} {item.name!r} of type {item.var.type}; "
                              "give it in --inputs by name or number")  # fmt: skip

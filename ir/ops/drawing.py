@@ -1,7 +1,9 @@
 """Random draws as ops: the recorder sees them, so compiled programs draw anew at every call.
 
-`draw` reads a generator's stream through `source`, which the tracer installs; `drawn` puts the
-sample into the graph in the place of the values it was drawn for, with torch's node name.
+`draw` takes from a generator's stream through `source`, which the tracer installs: eager code runs
+it. In graphs stands `sample`, which is given a state and gives the next one, so that draws are a
+function like others and their order is that of their states. `drawn` puts the sample into the graph
+in the place of the values it was drawn for, with torch's node name.
 """
 
 from __future__ import annotations
@@ -11,13 +13,17 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import DType, TensorType
+from ..types import DType, TensorType, uint8
 from .views import zeros
 
 Ints = tuple[int, ...]
 
 # source(distribution, generator or None, size, dtype's name, operands, parameters, order)
 source: Any = None
+generator_at: Any = None  # generator_at(state): a generator that goes on from there
+first_state: Any = None  # first_state(): the state of a new generator
+
+STATE = TensorType(uint8, (5056,))  # of a generator, as torch lays it out
 
 
 def memory_order(input: Any) -> Ints | None:
@@ -48,6 +54,24 @@ def _draw_infer(*operands: Any, size: Ints, dtype: DType, **_: Any) -> TensorTyp
 
 draw = define("draw", "*operands -> result", numpy=_draw, infer=_draw_infer, random=True,
               kind="random")  # fmt: skip
+
+
+def _sample(state: np.ndarray, *operands: np.ndarray, distribution: str, size: Ints, dtype: DType,
+            parameters: tuple[Any, ...] = (), order: Ints | None = None) -> Any:  # fmt: skip
+    generator = generator_at(state)
+    values = _draw(*operands, distribution=distribution, size=size, dtype=dtype,
+                   parameters=parameters, generator=generator, order=order)  # fmt: skip
+    return values, generator.get_state()
+
+
+def _sample_infer(state: TensorType, *operands: Any, size: Ints, dtype: DType, **_: Any) -> Any:
+    if state != STATE:
+        raise TypeError(f"a random state is {STATE}, not {state}")
+    return TensorType(dtype, size), STATE
+
+
+sample = define("sample", "state *operands -> result next", numpy=_sample, infer=_sample_infer,
+                random=True, kind="random")  # fmt: skip
 
 
 def _no_slope(operands_type: Any, i: int, node: str) -> Any:

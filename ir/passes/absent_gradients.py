@@ -12,7 +12,7 @@ from typing import Any
 
 from ..graph import GRADIENT, Graph, Node, Var
 from ..ops.views import zeros
-from . import dead_code
+from . import dead_code, in_place
 from .rewrite import rebuild
 
 
@@ -29,7 +29,8 @@ def run(graph: Graph, given: Collection[int]) -> tuple[Graph, tuple[int, ...]]:
     left = tuple(k for k, output in enumerate(graph.outputs) if output.var not in absent)
     graph = graph.replace(outputs=tuple(graph.outputs[k] for k in left))
     graph = dead_code.run(rebuild(graph, lambda n, operands: without(n, operands, absent)))
-    return graph.replace(inputs=tuple(i for i in graph.inputs if i.var not in absent)), left
+    inputs = tuple(i for i in graph.inputs if i.var not in absent)
+    return in_place.run(graph.replace(inputs=inputs)), left
 
 
 def without(node: Node, operands: list[Any], absent: set[Var]) -> Any:

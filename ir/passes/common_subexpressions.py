@@ -15,9 +15,6 @@ def run(graph: Graph) -> Graph:
         inputs = tuple(v if v is None else same.get(v, v) for v in node.inputs)
         if inputs != node.inputs:
             node = Node(node.op, inputs, node.outputs, node.attrs, node.place, node.origin)
-        if node.op.random:
-            nodes.append(node)
-            continue
         kept = first.setdefault(key(node), node)
         if kept is node:
             nodes.append(node)

@@ -35,7 +35,7 @@ def run(graph: Graph) -> Graph:
 
 def foldable(node: Node) -> bool:
     """Pointwise ops and expansions of uniform values stay uniform."""
-    if node.op.random or not node.inputs:
+    if not node.inputs:
         return False
     if len(node.outputs) != 1 or node.outputs[0].dtype.is_complex:
         return False

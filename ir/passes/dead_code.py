@@ -1,4 +1,4 @@
-"""Drops nodes whose results nobody reads. Random draws stay: they advance the generator."""
+"""Drops nodes whose results nobody reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def run(graph: Graph) -> Graph:
     needed: set[Var] = {output.var for output in graph.outputs}
     kept = []
     for node in reversed(graph.nodes):
-        if node.op.random or any(v in needed for v in node.outputs):
+        if any(v in needed for v in node.outputs):
             needed.update(node.present())
             kept.append(node)
     if len(kept) == len(graph.nodes):

@@ -68,7 +68,7 @@ class Pick:
 
     def is_pointwise(self, node: Node) -> bool:
         shape = node.outputs[0].shape
-        return node.op.kind == "pointwise" and not node.op.random and all(
+        return node.op.kind == "pointwise" and all(
             v is not None and v.shape == shape for v in node.inputs)  # fmt: skip
 
     def is_uniform_along(self, node: Node | None) -> bool:

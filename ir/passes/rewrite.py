@@ -16,14 +16,15 @@ Rule = Callable[[Node, list[Any]], Any]
 def rebuild(graph: Graph, rule: Rule, producers: dict[Var, Node] | None = None) -> Graph:
     """A graph with `rule` applied to every node; the same graph if nothing changed.
 
-    `producers` is told of every node of the new graph, as soon as it is there.
+    `producers` is told of every node of the new graph, as soon as it is there. Marks of whose
+    memory may be taken are gone: values may be read longer.
     """
     builder = Builder(graph.name)
     builder.inputs = list(graph.inputs)
     now: dict[Var, Var] = {}
     changed = False
     with builder.building():
-        for node in graph.nodes:
+        for node in graph.unmarked().nodes:
             operands = [None if v is None else Symbol(now.get(v, v)) for v in node.inputs]
             builder.place, builder.origin = node.place, node.origin
             first = len(builder.nodes)

@@ -1,0 +1,62 @@
+"""Random draws in a recording: a generator's state is a value, which each draw replaces.
+
+The first draw from a generator makes its state an input of the graph, of kind `random`. A draw is
+recorded as `sample`, which takes the state as it is then and gives the next; at the end the last
+one is written back. So draws are ordered by what they take, like all else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.graph import RANDOM, WRITE, Input, Output, Var
+from ..ir.ops.drawing import STATE, draw, sample
+from .generator import Generator
+from .random import default_generator, pick
+
+
+class State:
+    """What a recording knows of a generator."""
+
+    def __init__(self, generator: Generator):
+        self.before = generator.snapshot()
+        self.first = self.now = Var(STATE)
+        self.name = "default" if generator is default_generator else "generator"
+
+
+class RandomStates:
+    """The part of a recorder that knows generators; `states` are in order of their first draws."""
+
+    builder: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: dict[Generator, State] = {}
+
+    def expect(self, op: Any, attrs: dict[str, Any]) -> None:
+        """An op is about to run: before the first draw, the generator's state is looked at."""
+        if op is draw:
+            generator = pick(attrs.get("generator"))
+            if generator not in self.states:
+                self.states[generator] = State(generator)
+
+    def append(self, op: Any, operands: Any, outputs: Any, attrs: dict[str, Any]) -> None:
+        """Adds a node; a draw becomes one that takes and gives states."""
+        if op is draw:
+            attrs = dict(attrs)
+            state = self.states[pick(attrs.pop("generator", None))]
+            op, operands, outputs = sample, (state.now, *operands), (*outputs, Var(STATE))
+            state.now = outputs[-1]
+        self.builder.append(op, operands, outputs, attrs)
+
+    def with_states(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """Adds states to the inputs and outputs of the graph."""
+        for state in self.states.values():
+            outputs.append(Output(state.now, WRITE, len(inputs)))
+            inputs.append(Input(state.first, RANDOM, state.name))
+
+    def undo_draws(self) -> bool:
+        """Puts the generators back to where they were; were there draws?"""
+        for generator, state in self.states.items():
+            generator.resume(state.before)
+        return bool(self.states)
