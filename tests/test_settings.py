@@ -96,7 +96,7 @@ HALVES = {
     "chains": lambda x, y, s: ((x * 1.1 + y * 0.3) / 1.7 - 0.2).tanh(),
     "other tensors": lambda x, y, s: x * torch.tensor(0.1) + y[0] * 0.7,
     "in place": lambda x, y, s: x.clone().mul_(0.3).add_(y, alpha=0.7).fmod_(0.9),
-    "choices": lambda x, y, s: torch.where(x > 0.1, torch.maximum(x * 0.3, y), x.clamp(-0.33, 0.77)),
+    "choices": lambda x, y, s: torch.where(x > 0.1, torch.maximum(x * 0.3, y), x.clamp(-0.33, 0.7)),
 }
 
 

@@ -27,6 +27,7 @@ from .history import attach_views, history, input_type, record, refresh_view
 from .large import LARGE, Kernels, any_large
 from .promotion import cast_array, common_dtype, compute_array, convert_operand, round_to
 from .quiet import quiet, restore
+from .scalars import RunTimeNumber
 from .tensor import PLAIN, Tensor
 
 ndarray = np.ndarray
@@ -292,7 +293,7 @@ def run_half(op: Op, inputs: Any, arrays: list[Any], attrs: Any, wanted: DType |
     """16-bit floats are computed in float32 and rounded once, at the end."""
     widened = []
     for value, array in zip(inputs, arrays):
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor) and type(value) is not RunTimeNumber:
             widened.append(compute_array(array, wanted if wanted is not None else value.dtype))
         else:
             widened.append(array)

@@ -9,6 +9,7 @@ import numpy as np
 from ..ir.op import Op
 from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16, to_bfloat16
 from .quiet import quiet, restore
+from .scalars import RunTimeNumber
 from .tensor import Tensor
 
 
@@ -43,6 +44,8 @@ def convert_operand(value: Any, dtype: DType) -> Any:
     array = value._array
     if value.dtype is dtype:
         return array
+    if type(value) is RunTimeNumber and dtype.compute is not dtype.storage:
+        return array.astype(dtype.compute)  # a number beside 16-bit floats is not rounded to one
     return cast_array(array, value.dtype, dtype)
 
 
