@@ -3,8 +3,9 @@
     python benchmarks/endurance.py                       all, at full length (an hour or so)
     python benchmarks/endurance.py compile --times 500   one of them, shorter
 
-Each part prints the resident memory after a warm-up and at the end, in megabytes, and fails where
-it grew by more than the allowance. docs/reliability.md has the last figures.
+Each part prints the resident memory at every tenth of the way and at the end, in megabytes, and
+fails where it grew after the first tenth by more than the allowance. docs/reliability.md has the
+last figures.
 """
 
 from __future__ import annotations
@@ -59,19 +60,16 @@ def make_eager_step() -> Callable[[int], None]:
 
 def watch(name: str, step: Callable[[int], None], times: int) -> int:
     """Runs a step many times; returns by how many bytes memory grew after a warm-up."""
-    warm = max(times // 10, min(times // 2, 50))
-    start = time.perf_counter()
-    for number in range(times):
+    tenth = max(times // 10, min(times // 2, 50))
+    start, samples = time.perf_counter(), []
+    for number in range(1, times + 1):
         step(number)
-        if number == warm:
+        if number % tenth == 0 or number == times:
             gc.collect()
-            before = resident()
-    gc.collect()
-    grown = resident() - before
-    seconds = time.perf_counter() - start
-    print(f"{name}: {times} times in {seconds:.0f} s, {before / 2**20:.1f} MB after {warm}, "
-          f"{(before + grown) / 2**20:.1f} MB at the end", flush=True)  # fmt: skip
-    return grown
+            samples.append(resident())
+            print(f"{name}: {number} times in {time.perf_counter() - start:.0f} s, "
+                  f"{samples[-1] / 2**20:.1f} MB", flush=True)  # fmt: skip
+    return samples[-1] - samples[0]
 
 
 def deep(nodes: int) -> int:

@@ -246,7 +246,11 @@ def batched_grad(
 ) -> tuple[Any, ...]:
     """`is_grads_batched=True`: one backward per entry of the leading dimension, stacked."""
     grad_outputs = make_grads(outputs, grad_outputs, batched=True)
-    count = next(g.shape[0] for g in grad_outputs if g is not None)
+    sizes = [g.shape[:1] for g in grad_outputs if g is not None]
+    if not all(sizes):
+        raise ValueError("is_grads_batched=True takes gradients with a leading batch dimension, "
+                         "but got one of dimensionality 0")  # fmt: skip
+    ((count,), *_) = sizes
     rows = []
     for k in range(count):
         keep = True if k < count - 1 else retain

@@ -61,6 +61,8 @@ def plain(data: Any) -> Any:
     """Nested lists of Python numbers; arrays inside become lists, tensors are numbers."""
     if isinstance(data, _SEQUENCES):
         if any(isinstance(item, str) for item in data):
+            if not isinstance(data[0], str):
+                raise TypeError("new(): invalid data type 'str'")
             raise ValueError("too many dimensions 'str'")
         return [plain(item) for item in data]
     if isinstance(data, Tensor):

@@ -351,7 +351,7 @@ def take_shape(target: Tensor, result: Tensor) -> None:
 
 def copy_out(result: Tensor, out: Any, name: str) -> None:
     if not isinstance(out, Tensor):
-        raise must_be(name, "out", "Tensor", out)
+        raise must_be(name.rstrip("_"), "out", "Tensor", out)
     if result.dtype.category > out.dtype.category:
         raise RuntimeError(f"result type {type_word(result.dtype)} can't be cast to the desired "
                            f"output type {type_word(out.dtype)}")  # fmt: skip

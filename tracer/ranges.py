@@ -214,6 +214,8 @@ def frombuffer(
 ) -> Tensor:
     """frombuffer(buffer, *, dtype, count=-1, offset=0): a vector on the buffer's memory."""
     size = memoryview(buffer).nbytes
+    if not size or not count:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
     if not 0 <= offset < max(size, 1):
         raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer "
                          f"length ({size} bytes) minus 1")  # fmt: skip

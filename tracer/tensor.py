@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.arguments import must_be
 from ..ir.bind import epoch, notify, state
 from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16, same_shape, type_word
 from ..ir.value import Value
@@ -177,6 +178,8 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Sets `requires_grad` and returns the tensor."""
+        if not isinstance(requires_grad, bool | np.bool_):
+            raise must_be("requires_grad_", "requires_grad", "bool", requires_grad, 1)
         if requires_grad and self.dtype.category < FLOAT:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if not (requires_grad and self._node is not None):

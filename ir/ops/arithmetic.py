@@ -197,6 +197,7 @@ def rsub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     require_value("rsub", input)
     input, other = operands("rsub", input, other)
     refuse_bools(input, other)
+    check_alpha("rsub", input, other, alpha)
     return rsub(input, other) if alpha == 1 else rsub(input, other, alpha=alpha)
 
 

@@ -87,8 +87,7 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if dim is None:
-        wanted = range(len(spacing)) if isinstance(spacing, list | tuple) else range(input.ndim)
-        dims = list(wanted) if not isinstance(spacing, Value) else list(range(input.ndim))
+        dims = list(range(input.ndim))
     else:
         dims = [dim] if isinstance(dim, int) else list(dim)
     dims = [normalize_dim(d, input.ndim) for d in dims]

@@ -69,8 +69,13 @@ def check_bounds(index: Any, size: int, negative: bool = False) -> None:
     array = getattr(index, "_array", None)
     if array is None or not array.size:
         return
-    if array.min() < (-size if negative else 0) or array.max() >= size:
-        raise IndexError(f"index out of range in self: indices must lie within [0, {size - 1}]")
+    outside = (array < (-size if negative else 0)) | (array >= size)
+    if not outside.any():
+        return
+    if negative:
+        raise IndexError(f"out of range: tried to access index {array[outside][0]} on a tensor of "
+                         f"{size} elements.")  # fmt: skip
+    raise IndexError(f"index out of range in self: indices must lie within [0, {size - 1}]")
 
 
 @public("index_select", overlap="apart")
@@ -79,8 +84,8 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     dim, index = check_slices("index_select", input, dim, index)
     check_bounds(index, input.shape[dim] if input.ndim else 1)
     if not input.ndim and index.numel() != 1:
-        raise IndexError("index_select(): Index to scalar can have only 1 value, got "
-                         f"{index.numel()} value(s)")  # fmt: skip
+        raise RuntimeError("index_select(): Index to scalar can have only 1 value, got "
+                           f"{index.numel()} value(s)")  # fmt: skip
     return index_select_op(input, index, dim=dim)
 
 
@@ -156,8 +161,9 @@ def check_source(name: str, input: Any, dim: int, index: Any, source: Any) -> No
         )
     have = source.shape[dim] if source.ndim else 1
     if index.numel() != have:
-        raise RuntimeError(f"{name}(): Number of indices ({index.numel()}) should be equal to "
-                           f"source.size(dim): ({have}), for dim: {dim}")  # fmt: skip
+        kind = IndexError if name == "index_copy_" else RuntimeError
+        raise kind(f"{name}(): Number of indices ({index.numel()}) should be equal to "
+                   f"source.size(dim): ({have}), for dim: {dim}")  # fmt: skip
     rest = [n for k, n in enumerate(input.shape) if k != dim]
     if source.ndim and [n for k, n in enumerate(source.shape) if k != dim] != rest:
         raise RuntimeError(f"{name}(): Source/destination tensor must have same slice shapes. "
@@ -168,8 +174,8 @@ def check_source(name: str, input: Any, dim: int, index: Any, source: Any) -> No
 @public("index_add", inplace=True, overlap="apart")
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """index_add(input, dim, index, source, *, alpha=1)."""
-    dim, index = check_slices("index_add", input, dim, index)
-    check_source("index_add", input, dim, index, source)
+    dim, index = check_slices("index_add_", input, dim, index)
+    check_source("index_add_", input, dim, index, source)
     if source.ndim != input.ndim:
         raise RuntimeError("source tensor shape must match self tensor shape, excluding the "
                            f"specified dimension. Got self.shape = {list(input.shape)} "

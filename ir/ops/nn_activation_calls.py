@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..arguments import plain_number
 from ..types import bool_, normalize_dim
 from ..value import public
 from .nn_activations import (
@@ -109,6 +110,8 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     """threshold(input, threshold, value, inplace=False): `value` where x <= threshold."""
     if input.dtype is bool_ or input.dtype.is_complex:
         floats_only("threshold_cpu", input.dtype)
+    threshold = plain_number("threshold", "threshold", threshold, 2)
+    value = plain_number("threshold", "value", value, 3)
     call = lambda x: threshold_op(x, threshold=threshold, value=value)  # noqa: E731
     return maybe_inplace(call, inplace, input)
 

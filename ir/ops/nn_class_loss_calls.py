@@ -164,7 +164,7 @@ def cross_entropy(
     if label_smoothing > 0:
         return _smoothed(input, target, weight, reduction, ignore_index, label_smoothing)
     if not input.ndim:
-        raise ValueError("Expected 1 or more dimensions (got 0)")
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     logits = log_softmax_op(input, dim=class_dim(input.ndim))
     return _nll(logits, target, weight, reduction, ignore_index)
 

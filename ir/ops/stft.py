@@ -203,7 +203,8 @@ def istft(
 ) -> Any:  # fmt: skip
     """istft(input, n_fft, hop_length=None, win_length=None, window=None, center=True,
     normalized=False, onesided=None, length=None, return_complex=False)."""
-    onesided = not return_complex and input.shape[-2] != n_fft if onesided is None else onesided
+    if onesided is None:
+        onesided = not return_complex and tuple(input.shape[-2:-1]) != (n_fft,)
     _check_spectra(input, n_fft, onesided, return_complex)
     hop, width = hop_length if hop_length is not None else n_fft // 4, win_length or n_fft
     _check_frame("istft", hop, width, n_fft, window)
