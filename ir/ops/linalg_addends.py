@@ -10,6 +10,7 @@ from ..bind import casting
 from ..op import Decompose, define
 from ..types import FLOAT, TensorType, result_type, type_word
 from ..value import public
+from . import blas
 from .arithmetic import conj
 from .products import (
     bmm_op,
@@ -32,7 +33,7 @@ def _addmv_type(self: TensorType, mat: TensorType, vec: TensorType, **_: Any) ->
 
 
 addmv_op = define(
-    "addmv", "self mat vec -> result", numpy=with_addend(np.matmul), infer=_addmv_type,
+    "addmv", "self mat vec -> result", numpy=with_addend(blas.matmul), infer=_addmv_type,
     lower=Decompose(expanded(mv_op)),
     samples=drawn(((3,), (3, 4), (4,), {}), ((1,), (3, 4), (4,), {"beta": 2, "alpha": 0.5})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
@@ -101,7 +102,7 @@ def _batched_type(self: TensorType, batch1: TensorType, batch2: TensorType, **_:
 
 
 baddbmm_op = define(
-    "baddbmm", "self batch1 batch2 -> result", numpy=with_addend(np.matmul), infer=_batched_type,
+    "baddbmm", "self batch1 batch2 -> result", numpy=with_addend(blas.matmul), infer=_batched_type,
     lower=Decompose(expanded(bmm_op)),
     samples=drawn(((2, 3, 5), (2, 3, 4), (2, 4, 5), {"beta": 2}), ((5,), (2, 3, 4), (2, 4, 5), {})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
@@ -136,7 +137,7 @@ def _spread(grad: Any, batch: TensorType) -> Any:
 
 addbmm_op = define(
     "addbmm", "self batch1 batch2 -> result", infer=_summed_type,
-    numpy=with_addend(lambda a, b: np.matmul(a, b).sum(0, dtype=a.dtype)),
+    numpy=with_addend(lambda a, b: blas.matmul(a, b).sum(0, dtype=a.dtype)),
     lower=Decompose(expanded(lambda a, b: bmm_op(a, b).sum(0))),
     samples=drawn(((3, 5), (2, 3, 4), (2, 4, 5), {"beta": 2}), ((5,), (2, 3, 4), (2, 4, 5), {})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),

@@ -11,6 +11,7 @@ from ..bind import casting
 from ..op import Decompose, define
 from ..types import TensorType, bool_, c_word, float32, int64
 from ..value import public
+from . import blas
 from .creation import iota
 from .nn_dropout import dropout
 from .softmax import total
@@ -53,7 +54,7 @@ def _attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, *, is_causal: bool = False,
     scale: float,
 ) -> Any:  # fmt: skip
-    scores = np.matmul(query, np.swapaxes(key, -2, -1))
+    scores = blas.matmul(query, np.swapaxes(key, -2, -1))
     scores *= scores.dtype.type(scale)
     if attn_mask is not None:
         if attn_mask.dtype == np.bool_:
@@ -63,7 +64,7 @@ def _attention(
     if is_causal:
         below = np.tri(scores.shape[-2], scores.shape[-1], dtype=np.bool_)
         scores = np.where(below, scores, scores.dtype.type(-np.inf))
-    return np.matmul(_safe_softmax(scores), value)
+    return blas.matmul(_safe_softmax(scores), value)
 
 
 def causal_mask(rows: int, columns: int) -> Any:

@@ -11,6 +11,7 @@ from ..bind import casting
 from ..op import Decompose, Op, Template, define
 from ..types import TensorType, bool_, broadcast_shapes, c_word, type_word
 from ..value import public
+from . import blas
 from .arithmetic import conj
 from .kinds import require_value
 from .views import transpose_op
@@ -63,7 +64,7 @@ def transposed(value: Any) -> Any:
 
 
 mm_op: Op = define(
-    "mm", "self mat2 -> result", infer=mm_type, numpy=np.matmul, lower=Template("matmul"),
+    "mm", "self mat2 -> result", infer=mm_type, numpy=blas.matmul, lower=Template("matmul"),
     batch="matmul",
     samples=drawn(((3, 4), (4, 2), {})),
     vjp=dict(self=lambda grad, mat2: mm_op(grad, transposed(mat2)),
@@ -88,7 +89,7 @@ def bmm_type(self: TensorType, mat2: TensorType) -> TensorType:
 
 
 bmm_op: Op = define(
-    "bmm", "self mat2 -> result", infer=bmm_type, numpy=np.matmul, lower=Template("matmul"),
+    "bmm", "self mat2 -> result", infer=bmm_type, numpy=blas.matmul, lower=Template("matmul"),
     batch="matmul",
     samples=drawn(((2, 3, 4), (2, 4, 2), {})),
     vjp=dict(self=lambda grad, mat2: bmm_op(grad, transposed(mat2)),
@@ -115,7 +116,7 @@ def mv_type(self: TensorType, vec: TensorType) -> TensorType:
 
 
 mv_op: Op = define(
-    "mv", "self vec -> result", infer=mv_type, numpy=np.matmul,
+    "mv", "self vec -> result", infer=mv_type, numpy=blas.matmul,
     lower=Decompose(lambda self, vec: mm_op(self, vec.view((vec.shape[0], 1))).view(
         (self.shape[0],))),
     samples=drawn(((3, 4), (4,), {})),
@@ -316,7 +317,7 @@ def _addmm_type(self: TensorType, mat1: TensorType, mat2: TensorType, **_: Any) 
 
 
 addmm_op = define(
-    "addmm", "self mat1 mat2 -> result", numpy=with_addend(np.matmul), infer=_addmm_type,
+    "addmm", "self mat1 mat2 -> result", numpy=with_addend(blas.matmul), infer=_addmm_type,
     lower=Decompose(expanded(mm_op)),
     samples=drawn(((3, 2), (3, 4), (4, 2), {}), ((2,), (3, 4), (4, 2), {"beta": 2, "alpha": 0.5})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
