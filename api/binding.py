@@ -246,12 +246,9 @@ class Binding:
         def note(args: tuple[Any, ...]) -> None:
             here = user_place()
             for storage, count in storages:
-                storage.version += count
-                storage.written = here
+                storage.note_write(here, count)
             for place, count in places:
-                storage = args[place].storage_
-                storage.version += count
-                storage.written = here
+                args[place].storage_.note_write(here, count)
 
         return note
 

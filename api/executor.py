@@ -90,9 +90,7 @@ class Executor:
                 tensor = inputs[target]
                 if arrays[k] is not tensor._array:
                     np.copyto(tensor._array, arrays[k])
-                storage = tensor.storage_
-                storage.version += 1
-                storage.written = place
+                tensor.storage_.note_write(place)
         wrap = Tensor._wrap
         return [wrap(arrays[k], dtype) for k, dtype in self.results]
 

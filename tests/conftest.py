@@ -3,6 +3,8 @@
 import os
 
 import pytest
+import wengert as torch
+from wengert.ir import passes
 from wengert.ir.graph import Graph
 from wengert.ir.op import TABLE
 from wengert.ir.parser import parse
@@ -54,3 +56,18 @@ def graphs_round_trip(monkeypatch):
             text = graph.print()
             assert parse(text) == graph
             assert parse(text).print() == text
+
+
+@pytest.fixture
+def failing_function(monkeypatch):
+    """A compiled function on which the pass "simplify" failed."""
+
+    def broken(graph):
+        raise ValueError("a rule went wrong")
+
+    changed = tuple((n, broken if n == "simplify" else f) for n, f in passes.PASSES)
+    monkeypatch.setattr(passes, "PASSES", changed)
+    function = torch.compile(lambda x: (x.exp() + 1).sum())
+    with pytest.warns(RuntimeWarning, match="W001"):
+        function(torch.ones(3))
+    return function

@@ -64,9 +64,7 @@ def accumulate(
             here._array.flags.writeable and not here._requires_grad
         ):  # fmt: skip
             add_to(here._array, grad._array)
-            storage = here.storage_
-            storage.version += 1
-            storage.written = place
+            here.storage_.note_write(place)
         else:
             here.add_(grad)
     else:

@@ -203,9 +203,7 @@ def zero_(self: Any) -> Any:
         and not (self._requires_grad and state.grad_enabled)
     ):
         self._array.fill(0)
-        storage = self.storage_
-        storage.version += 1
-        storage.written = user_place()
+        self.storage_.note_write(user_place())
         return self
     return _general_zero(self)
 

@@ -29,8 +29,7 @@ from .tensor import Tensor
 
 def bump(storage: Storage) -> None:
     """Counts a write and remembers where the user made it."""
-    storage.version += 1
-    storage.written = user_place()
+    storage.note_write(user_place())
 
 
 def last_write(storage: Storage) -> str:

@@ -26,6 +26,11 @@ class Storage:
         self.version = version
         self.written: Any = None
 
+    def note_write(self, place: Any, times: int = 1) -> None:
+        """The bytes were written, at the user's `place`."""
+        self.version += times
+        self.written = place
+
     @property
     def pointer(self) -> int:
         """The address of the first byte."""
