@@ -16,7 +16,7 @@ from .ir.dims import as_formulas, has_dims, plain_values
 from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
 from .ir.types import default_dtype
 from .paths import path_of
-from .plain import is_constant, same_items
+from .plain import is_constant, same, same_items
 from .pytree import containers_in, flatten, unflatten
 from .quiet_code import is_quiet
 from .returns import Handed, places_returned, with_handed
@@ -162,6 +162,8 @@ class Recording:
         """An optimizer's hyper-parameter: read again at each call."""
         key = (id(group), name, index)
         known = self.hypers.get(key)
+        if known is not None and not same(known._array.item(), float(value)):
+            return value  # the body changes options, so it is not replayed: see `run`
         if known is None:
             known = self.hypers[key] = self.number(value, HyperParameter(group, name, index))
         return known

@@ -97,6 +97,26 @@ def gradients_accumulated_over_calls(wrap):
 
 
 @scenario
+def schedules_inside_loops(wrap):
+    """A body that trains for some steps: the options it changes take effect at once."""
+    net = filled(nn.Linear(3, 2))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+
+    def epoch(x):
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(x).pow(2).mean().backward()
+            optimizer.step()
+            schedule.step()
+
+    f = wrap(epoch)
+    for k in range(3):
+        f(data(4, 3, k=k))
+    return list(net.parameters()), optimizer.param_groups[0]["lr"]
+
+
+@scenario
 def averages_of_weights(wrap):
     net, ema = filled(nn.Linear(3, 2)), filled(nn.Linear(3, 2), 7)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

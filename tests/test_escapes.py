@@ -1,7 +1,9 @@
 """Values that reach Python inside compiled functions are seen anew at every call."""
 
 import array
+import copy
 import math
+import pickle
 import random
 import sys
 
@@ -138,6 +140,24 @@ def used_by_numpy(x):
     return x + torch.from_numpy(np.cumsum((x * 2).numpy()))
 
 
+def copied(x):
+    y = x * 2
+    twin, same = copy.deepcopy(y), copy.copy(y)
+    y.add_(1)
+    again = pickle.loads(pickle.dumps(y * 3))
+    return print(end=""), twin, same, again, [t.__class__ is torch.Tensor for t in (twin, same)]
+
+
+def seen_through_storages(x):
+    y = x * 2
+    storage = y.untyped_storage()
+    z = y + 1
+    y.add_(1)
+    first = list(storage)[:4]
+    z.resize_(2)
+    return print(end=""), first, list(storage)[:4], z
+
+
 def used_in_text(x):
     return f"{(x * 2).sum():.2f}", x + 1
 
@@ -155,7 +175,8 @@ def looped(x):
 
 
 IN_SEGMENTS = [used_by_math, used_by_max, used_as_operand, used_in_arithmetic, used_in_a_branch,
-               used_as_a_slice, used_in_a_comprehension, used_by_map, used_by_numpy, used_in_text,
+               used_as_a_slice, used_in_a_comprehension, used_by_map, used_by_numpy, copied,
+               seen_through_storages, used_in_text,
                shapes_from_values, looped]  # fmt: skip
 
 

@@ -45,12 +45,12 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
         )
-    storage = self.storage_
+    array, storage = self._array, self.storage_  # the elements first: they may be pending
     flat = flat_memory(storage, np.dtype(np.uint8))
     if id(storage) not in memo:
         memo[id(storage)] = Storage(flat.copy())
     copied = memo[id(storage)]
-    fresh = self.__class__._wrap(same_place(self._array, flat, copied.root), self.dtype)
+    fresh = self.__class__._wrap(same_place(array, flat, copied.root), self.dtype)
     fresh._storage, fresh._requires_grad = copied, self._requires_grad
     memo[id(self)] = fresh
     if self._grad is not None:
@@ -61,7 +61,8 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 @method
 def __copy__(self: Tensor) -> Tensor:
-    fresh = self.__class__._wrap(self._array, self.dtype)
+    array = self._array  # first: what is pending has its own class only then
+    fresh = self.__class__._wrap(array, self.dtype)
     fresh._storage = self.storage_
     fresh._requires_grad = self._requires_grad
     return fresh

@@ -10,7 +10,7 @@ import numpy as np
 from ..ir.types import BY_NAME, DType, bfloat16, from_bfloat16, to_bfloat16
 from .convert import escape, method, type_name
 from .facts import CPU
-from .storage import Storage, owner_of
+from .storage import Storage, expose, owner_of
 from .tensor import Tensor
 
 
@@ -171,6 +171,7 @@ class TypedStorage:
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The bytes behind this tensor, shared with its views."""
     escape(self, "untyped_storage()")
+    expose(self._array)
     return UntypedStorage(self.storage_)
 
 
@@ -186,6 +187,7 @@ def storage(self: Tensor) -> TypedStorage:
         stacklevel=2,
     )
     escape(self, "storage()")
+    expose(self._array)
     return TypedStorage(self.storage_, self.dtype)
 
 

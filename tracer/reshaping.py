@@ -109,9 +109,9 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         raise RuntimeError("cannot resize variables that require grad")
     wanted = _as_size(size)
     escape(self, "resize_()")
-    storage = self.storage_
+    before, storage = self._array, self.storage_  # the elements first: they may be pending
     bump(storage)
-    if wanted == tuple(self.shape):
+    if wanted == before.shape:
         return self
     start, count = self.storage_offset(), math.prod(wanted)
     memory = flat_memory(storage, self.dtype.storage)
