@@ -86,6 +86,7 @@ class Order:
     def __init__(self) -> None:
         self.clusters: list[Cluster] = []
         self.count = 0
+        self.followed = 0  # bits of the clusters that others come after
 
     def new(self, kind: str, sizes: Iterable[int] = (), free: int = 0) -> Cluster:
         """A cluster that is not in the order yet."""
@@ -104,8 +105,11 @@ class Order:
         self.put_above(cluster, other.above | other.mask)
 
     def put_above(self, cluster: Cluster, above: int) -> None:
-        if above & ~cluster.above:
-            cluster.above |= above
+        if not above & ~cluster.above:
+            return
+        cluster.above |= above
+        self.followed |= above
+        if cluster.mask & self.followed:  # most often nothing comes after it yet
             for c in self.clusters:
                 if c.above & cluster.mask:
                     c.above |= cluster.above
