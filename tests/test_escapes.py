@@ -158,6 +158,15 @@ def seen_through_storages(x):
     return print(end=""), first, list(storage)[:4], z
 
 
+def converted_by_type(x):
+    return print(end=""), (x * 2).type(torch.float64) + 1
+
+
+def strided(x):
+    pair = torch.stack([x[0], x[0]]).narrow(-1, 0, 1)
+    return print(end=""), pair.as_strided((2,), (1,), 0) + 0
+
+
 def used_in_text(x):
     return f"{(x * 2).sum():.2f}", x + 1
 
@@ -176,7 +185,7 @@ def looped(x):
 
 IN_SEGMENTS = [used_by_math, used_by_max, used_as_operand, used_in_arithmetic, used_in_a_branch,
                used_as_a_slice, used_in_a_comprehension, used_by_map, used_by_numpy, copied,
-               seen_through_storages, used_in_text,
+               seen_through_storages, strided, converted_by_type, used_in_text,
                shapes_from_values, looped]  # fmt: skip
 
 
