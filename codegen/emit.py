@@ -83,18 +83,20 @@ class Emission(Lines):
         if self.kernel.together:
             piece = "  %piece = add i64 %chunk, 0\n"
         if nest.pieces > 1:
-            groups, size = self.number(-(-nest.turns // nest.grain)), self.number(nest.piece)
+            groups = self.word("groups", -(-nest.turns // nest.grain))
+            size = self.word("piece", nest.piece)
             chunk = "%group"
             piece = (
                 f"  %group = urem i64 %chunk, {groups}\n  %piece = udiv i64 %chunk, {groups}\n"
                 f"  %first = mul i64 %piece, {size}\n  %stop = add i64 %first, {size}\n"
                 f"  %last = call i64 @llvm.smin.i64(i64 %stop, i64 "
-                f"{self.number(nest.loops[nest.outer])})\n"
+                f"{self.size(nest.outer)})\n"
             )
+        grain, turns = self.word("grain", nest.grain), self.word("turns", nest.turns)
         return piece + (
-            f"  %lo = mul i64 {chunk}, {self.number(nest.grain)}\n"
-            f"  %end = add i64 %lo, {self.number(nest.grain)}\n"
-            f"  %hi = call i64 @llvm.smin.i64(i64 %end, i64 {self.number(nest.turns)})\n"
+            f"  %lo = mul i64 {chunk}, {grain}\n"
+            f"  %end = add i64 %lo, {grain}\n"
+            f"  %hi = call i64 @llvm.smin.i64(i64 %end, i64 {turns})\n"
         )
 
     def emit(self) -> Emitted:
@@ -175,7 +177,7 @@ class Emission(Lines):
             if d == 0:
                 self.index[0] = rest
                 break
-            size = self.number(sizes[d])
+            size = self.word(f"turns{d}", sizes[d])
             lines += f"  %i{d} = urem i64 {rest}, {size}\n  %t{d} = udiv i64 {rest}, {size}\n"
             self.index[d], rest = f"%i{d}", f"%t{d}"
         return lines
@@ -183,7 +185,11 @@ class Emission(Lines):
     def plain(self, d: int, suffix: str = "") -> Loop:
         name = f"i{d}{suffix}"
         self.index[d] = f"%{name}"
-        return Loop(name, "0", self.number(self.nest.loops[d]))
+        return Loop(name, "0", self.size(d))
+
+    def size(self, d: int) -> str:
+        """The turns of a loop, written out where LLVM may unroll it."""
+        return self.number(self.nest.loops[d])
 
     def parts(self) -> list[Part]:
         nest = self.nest

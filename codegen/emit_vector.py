@@ -33,7 +33,7 @@ class VectorEmission(Vectors, Emission):
         known: Known = {}
         if self.nest.form == "map":
             effects = self.kernel.passes[0]
-            low, high = ("%lo", "%hi") if self.flat else ("0", self.number(self.nest.loops[-1]))
+            low, high = ("%lo", "%hi") if self.flat else ("0", self.size(self.axis))
             before = self.capture(lambda: self.prepare(effects, known, {}, [self.axis]))
             text, _ = self.line_of_vectors("0", effects, low, high, known)
             return [Part(before + text)]
@@ -72,6 +72,9 @@ class VectorEmission(Vectors, Emission):
 
     def metadata(self) -> str:
         return ""
+
+    def size(self, d: int) -> str:
+        return self.word(f"size{d}", self.nest.loops[d])
 
     # -- along the innermost loop ----------------------------------------------------------
 
@@ -211,7 +214,7 @@ class VectorEmission(Vectors, Emission):
             f"  %c0 = mul i64 {self.index[self.axis]}, {COLUMNS}\n"
             f"  %c.end = add i64 %c0, {COLUMNS}\n"
             f"  %c1 = call i64 @llvm.smin.i64(i64 %c.end, i64 "
-            f"{self.number(nest.loops[self.axis])})\n"
+            f"{self.size(self.axis)})\n"
             f"  %c.count = sub i64 %c1, %c0\n"
             f"  %c.most = and i64 %c.count, -{self.wide}\n"
             f"  %c.mid = add i64 %c0, %c.most\n"

@@ -6,6 +6,7 @@ have one text and are compiled once.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -30,7 +31,23 @@ from .skeleton import Argument, Parameter, Part
 from .target import DEFAULT, Target
 
 LITERAL = 8  # sizes and strides up to this are written into the text
+# Constants that may be run-time words: how a word is read, its bits' formats.
+WORDS = {"float32": ("float", "<f", "<i"), "float64": ("double", "<d", "<q"),
+         "int64": ("i64", "<q", "<q")}  # fmt: skip
 STATUS_WORD = "status"  # as Argument.var: the address of the call's status word
+
+
+def is_literal(instr: Instr) -> bool:
+    """Is it a constant that is written into the text? Not one that looks like a size or one over
+    a size, as the divisor of a mean: with the next batch it is another."""
+    if instr.kind != CONSTANT:
+        return False
+    attributes = instr.node.attributes  # type: ignore[union-attr]
+    value = attributes.get("value", attributes.get("fill_value"))
+    if instr.dtype not in WORDS or not isinstance(value, int | float) or not 0 < value < 2**31:
+        return True
+    size = round(value if value >= 1 else 1 / value)
+    return size <= LITERAL or value not in (size, 1 / size)
 
 
 class Lines:
@@ -63,6 +80,21 @@ class Lines:
         if -LITERAL <= value <= LITERAL:
             return str(value)
         return self.parameter(value, "n", "i64", Argument(value))
+
+    def word(self, role: str, value: int) -> str:
+        """A number that says how work is cut: always a run-time word, one for each role, so that
+        the text does not depend on which of them happen to be small or equal."""
+        return self.parameter(role, "cut", "i64", Argument(value))
+
+    def constant(self, instr: Instr) -> Scalar:
+        """A constant that is no literal, as a run-time word."""
+        attributes = instr.node.attributes  # type: ignore[union-attr]
+        value = attributes.get("value", attributes.get("fill_value"))
+        kind, packed, unpacked = WORDS[instr.dtype]
+        value = int(value) if kind == "i64" else float(value)
+        (bits,) = struct.unpack(unpacked, struct.pack(packed, value))
+        at = self.parameter((instr.dtype, value), "size", kind, Argument(bits))
+        return self.s.argument(at, instr.dtype)
 
     def base(self, instr: Instr) -> str:
         """The pointer an access starts from; its constant offset is part of the argument."""
@@ -129,6 +161,8 @@ class Lines:
             return self.modify(i, known)
         if instr.kind == COORDINATE:
             return self.coordinate(i, known)
+        if instr.kind == CONSTANT and not is_literal(instr):
+            return self.constant(instr)
         if instr.kind in (APPLY, CONSTANT):
             operands = [None if o is None else known[o] for o in instr.operands]
             return evaluate(self.s, instr, operands)

@@ -17,8 +17,8 @@ from typing import Any
 
 from .classify import cost
 from .epilogue import Site
-from .kernel import APPLY, CHECK, CONSTANT, COORDINATE, FOLD, LOAD, MODIFY, STORE, TALLY, Kernel
-from .lines import Lines
+from .kernel import APPLY, CHECK, COORDINATE, FOLD, LOAD, MODIFY, STORE, TALLY, Kernel
+from .lines import Lines, is_literal
 from .nest import Nest, arrange
 from .reader import KernelReader, evaluate
 from .scalar import ITEMSIZE, MEMORY, REGISTER, Scalar
@@ -155,7 +155,7 @@ class Vectors(Lines):
             if not self.nest.varies[i] & varying and self.kernel.instrs[i].kind not in kinds:
                 continue
             for o in self.kernel.instrs[i].operands:
-                if o in known and self.along(i) and self.kernel.instrs[o].kind != CONSTANT:
+                if o in known and self.along(i) and not is_literal(self.kernel.instrs[o]):
                     self.vector(o, known, vec)
 
     def vector(self, i: int, known: dict[int, Scalar], vec: dict[int, Scalar]) -> Scalar:
@@ -237,7 +237,7 @@ class Vectors(Lines):
     def scratch_place(self, i: int) -> tuple[str, str]:
         element, name = REGISTER[self.kernel.instrs[i].dtype], f"%kept{i}"
         if f"{name} =" not in self.head:
-            room = self.number(self.nest.loops[self.axis] + 64)
+            room = self.word("room", self.nest.loops[self.axis] + 64)
             self.head += f"  {name} = alloca {element}, i64 {room}, align 64\n"
         index = self.index[self.axis]
         at = self.lineout(f"getelementptr inbounds {element}, ptr {name}, i64 {index}")
@@ -255,7 +255,7 @@ class Vectors(Lines):
 
     def operand(self, o: Any, known: dict[int, Scalar], vec: dict[int, Scalar]) -> Scalar:
         instr = self.kernel.instrs[o]
-        if instr.kind == CONSTANT:
+        if is_literal(instr):
             return evaluate(self.v, instr, [])
         return vec[o] if o in vec else self.vector(o, known, vec)
 
