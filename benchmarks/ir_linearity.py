@@ -1,9 +1,10 @@
-"""Is the middle of the compiler linear? Records graphs of 500 to 4,000 ops and runs all passes.
+"""Is the compiler linear? Records graphs of 500 to 5,000 ops, runs all passes, makes kernels.
 
     python benchmarks/ir_linearity.py
 
 Each row gives CPU seconds of recording, of the reverse-mode transform and the passes, of partition
-and verification; and the time per op relative to the first row, which stays near 1.
+and verification, of fusion and LLVM text (without LLVM's own time); and the time per op relative to
+the first row, which stays near 1.
 """
 
 import gc
@@ -12,6 +13,7 @@ from itertools import pairwise
 
 import wengert as torch
 from wengert import ir
+from wengert.codegen.assemble import assemble
 from wengert.ir import passes, reverse
 from wengert.ir.partition import partition
 from wengert.ir.verify import verify
@@ -61,12 +63,16 @@ def measure(function, count):
     verify(parts.forward)
     verify(parts.backward)
     times.append(time.process_time())
+    assemble(parts.forward)
+    assemble(parts.backward)
+    times.append(time.process_time())
     return len(graph.nodes), [b - a for a, b in pairwise(times)]
 
 
 def main():
     print(
-        f"{'graph':8} {'ops':>6} {'record':>8} {'passes':>8} {'partition':>10} {'total':>8}  per op"
+        f"{'graph':8} {'ops':>6} {'record':>8} {'passes':>8} {'partition':>10} {'kernels':>8} "
+        f"{'total':>8}  per op"
     )
     for function in (chain, writes, step):
         measure(function, 100)  # what is made once
@@ -75,11 +81,11 @@ def main():
             length, parts = min(
                 (measure(function, count) for _ in range(3)), key=lambda m: sum(m[1])
             )
-            record, optimise, split = parts
+            record, optimise, split, kernels = parts
             each = sum(parts) / length
             first = first or each
             print(f"{function.__name__:8} {length:6} {record:8.3f} {optimise:8.3f} {split:10.3f} "
-                  f"{sum(parts):8.3f}  {each / first:.2f}")  # fmt: skip
+                  f"{kernels:8.3f} {sum(parts):8.3f}  {each / first:.2f}")  # fmt: skip
 
 
 if __name__ == "__main__":
