@@ -398,3 +398,17 @@ def test_views_of_memory_that_numpy_writes_show_what_is_there():
 
     compiled = torch.compile(body)
     assert [compiled() for _ in range(3)] == [body()] * 3
+
+
+def test_rounds_of_a_loop_share_their_segments():
+    def body(x):
+        while x.sum() < 1e4:
+            x = x * 1.05
+        return x
+
+    compiled = torch.compile(body)
+    for scale in (1.0, 2.0, 0.5, 3.0):
+        x = torch.full((3,), scale)
+        assert close(compiled(x).tolist(), body(x).tolist())
+    assert "such calls, 2 compiled segments" in compiled.explain()
+    assert compiled.body.tree.size < 10

@@ -296,6 +296,10 @@ class Deferral:
 
     # --- writes ---
 
+    def branched(self, tensor: Tensor, outcome: Any) -> None:
+        """Python asked for the truth of a value."""
+        self.escaped(tensor, "bool()")
+
     def inplace(self, function: Any, target: Tensor, args: Any, kwargs: Any,
                 resizing: bool = False) -> Tensor:  # fmt: skip
         """`target.function_(*args)`, as `run_inplace` does it, with the write postponed."""
