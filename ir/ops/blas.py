@@ -43,10 +43,11 @@ def matmul(a: np.ndarray, b: np.ndarray) -> Any:
     with_vector = columns == 1 or a.ndim == 1 or a.shape[-2] == 1
     if not (LEAST_WITH_VECTOR if with_vector else LEAST) < a.size * columns < MOST:
         return np.matmul(a, b)
-    get_threads, set_threads = _thread_setters() or (lambda: 1, None)
-    threads = get_threads()
-    if threads == 1:
+    setters = _thread_setters()
+    if setters is None:
         return np.matmul(a, b)
+    get_threads, set_threads = setters
+    threads = get_threads()
     set_threads(1)
     try:
         return np.matmul(a, b)
