@@ -20,11 +20,11 @@ import numpy as np
 
 from .executor import native_wanted
 from .ir.builder import Builder
+from .ir.derivative import Derivative, Settings, add_outputs, settings_of
 from .ir.exact import is_exact
 from .ir.graph import Graph
 from .ir.op import TABLE, Decompose, Op, Reduce, Scalar, Template, View
 from .ir.passes import dead_code, optimise
-from .ir.pull import Frame, puller
 from .ir.types import FROM_NUMPY, TensorType
 from .tracer.accumulate import dense
 from .tracer.saved import unpack
@@ -33,7 +33,6 @@ from .tracer.tensor import Tensor
 ANY_SIZE = 1_000_003  # stands for all sizes; a prime, so that no loop is specialised for it
 _FLOATS = (np.dtype("f4"), np.dtype("f8"))
 PRODUCT = Template("matmul")
-Settings = tuple[tuple[str, type, Any], ...]
 
 
 class Operand(NamedTuple):
@@ -85,60 +84,13 @@ class Call(NamedTuple):
         return results if isinstance(results, tuple) else (results,)
 
 
-class Derivative(NamedTuple):
-    """The derivative of a recorded call: operands are gradients of results, then saved values."""
-
-    op: Op
-    settings: Settings
-    needs: tuple[bool, ...]
-    slots: tuple[int, ...]  # what the saved values are: inputs by position, outputs as ~position
-    inputs: tuple[TensorType | None, ...]
-    outputs: tuple[TensorType, ...]
-    least = 2  # a single op is as well run by itself
-    together = False  # gradients of weights run over columns, of inputs over rows
-
-    def build(self, operands: list[Any]) -> Sequence[Any]:
-        count = len(self.outputs)
-        saved = dict(zip(self.slots, operands[count:]))
-        return puller(self.op, self.needs)(SavedFrame(self, saved), operands[:count])
-
-
-class SavedFrame(Frame):
-    """A recorded call as `pull` sees it while its derivative is built."""
-
-    def __init__(self, derivative: Derivative, saved: dict[int, Any]):
-        self.derivative, self.saved, self.op = derivative, saved, derivative.op
-        self.attrs = {name: value for name, _, value in derivative.settings}
-
-    def input(self, position: int) -> Any:
-        return self.saved.get(position)
-
-    def output(self, position: int) -> Any:
-        return self.saved[~position]
-
-    def input_type(self, position: int) -> Any:
-        return self.derivative.inputs[position]
-
-    def output_type(self, position: int) -> TensorType:
-        return self.derivative.outputs[position]
-
-    def input_count(self) -> int:
-        return len(self.derivative.inputs)
-
-
-def settings_of(attrs: dict[str, Any]) -> Settings:
-    """Attributes to look a kernel up by; with their types, since 1 equals True."""
-    return tuple([(name, value.__class__, value) for name, value in attrs.items()])
-
-
 # --- kernels -------------------------------------------------------------------------------------
 
 
 class Draft:
     """A computation as a graph, and as a kernel once that is asked for.
 
-    `outline` says of each result that it is absent (None), one of the operands (its number) or a
-    new array (~ its number).
+    For `outline` see `add_outputs`.
     """
 
     def __init__(self, graph: Graph, outline: list[int | None], together: bool):
@@ -187,20 +139,10 @@ def draft(what: Any, operands: tuple[Operand | None, ...]) -> Draft | None:
         symbols = [None if o is None else o.symbol(builder) for o in operands]
         values = [None if o is None else o.value(s) for s, o in zip(symbols, operands)]
         results = what.build(values)
-        places = {id(s): k for k, s in enumerate(values) if s is not None}
-        outline: list[int | None] = []
-        made: dict[int, int] = {}
-        for result in results:
-            if result is None or id(result) in places:
-                outline.append(None if result is None else places[id(result)])
-                continue
-            if id(result) not in made:
-                made[id(result)] = len(made)
-                builder.output(result)
-            outline.append(~made[id(result)])
+        outline = add_outputs(builder, values, results)
     work = [n for n in builder.nodes
             if n.inputs and not (n.op.is_view or isinstance(n.op.lower, View))]  # fmt: skip
-    if len(work) < what.least or not made:
+    if len(work) < what.least or not builder.outputs:
         return None
     if len(work) > 1 and any(isinstance(n.op.lower, Template) for n in work):
         return None  # nothing is fused with these: each is as well run by itself

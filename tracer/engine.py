@@ -18,6 +18,7 @@ import threading
 from typing import Any
 
 from ..ir.bind import state
+from . import straight
 from .accumulate import accumulate, add_into
 from .eager import run
 from .engine_hooks import (
@@ -150,12 +151,7 @@ class Run:
                 saved = node.saved
                 if saved.__class__ is Freed:
                     raise RuntimeError(saved.message())
-                results = NotImplemented
-                if direct and is_large(node, slots):
-                    results = Kernels.backward(node, slots)
-                if results is NotImplemented:
-                    results = (node.plan.uniform(node, slots) if node.types is None
-                               else node.apply(slots))  # fmt: skip
+                results = derive(node, slots, direct)
                 if saved and freed is not None:
                     node.saved = freed
             else:
@@ -227,7 +223,10 @@ class Run:
                 if changed is not None:
                     slots = list(checked_tuple(hook, changed, len(slots)))
         try:
-            results = node.apply(slots)
+            if node.is_op and state.top is run and node.saved.__class__ is not Freed:
+                results = derive(node, slots, not self.create_graph)
+            else:
+                results = node.apply(slots)
         except Exception as error:
             if ANOMALY:
                 annotate(error, node)
@@ -260,6 +259,17 @@ class Run:
             accumulate(leaf, [grad], self.create_graph, False, self.freed.place)
         if extra is not None:
             run_posthooks(node, [], [grad])
+
+
+def derive(node: Any, grads: list[Any], direct: bool) -> Any:
+    """Gradients of the inputs of an op's node; `direct` if nobody will differentiate them."""
+    results = NotImplemented
+    if direct:
+        large = is_large(node, grads)
+        results = Kernels.backward(node, grads) if large else straight.pull(node, grads)
+    if results is NotImplemented:
+        results = node.plan.uniform(node, grads) if node.types is None else node.apply(grads)
+    return results
 
 
 def is_large(node: Any, grads: list[Any]) -> bool:

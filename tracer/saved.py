@@ -108,7 +108,7 @@ def attach_edge(tensor: Tensor, edge: tuple[Any, int]) -> None:
 class Plan:
     """How calls of an op with one set of gradient-needing inputs are saved and differentiated."""
 
-    __slots__ = ("keys", "needs", "plain", "pull", "slots", "uniform")
+    __slots__ = ("keys", "needs", "plain", "pull", "slots", "straight", "uniform")
 
     def __init__(self, op: Op, wanted: tuple[bool, ...]):
         needs = tuple(w and op.rule_for(k) is not None for k, w in enumerate(wanted))
@@ -128,6 +128,7 @@ class Plan:
         self.keys = (*sorted(inputs), *(~k for k in sorted(outputs)))
         self.slots = {key: slot for slot, key in enumerate(self.keys)}
         self.plain = not outputs
+        self.straight: dict[Any, Any] = {}  # see Note [Straight derivatives]
         # written at the first backward: most ops of the library are never differentiated
         self.pull = self.later("pull", lambda: puller(op, needs))
         self.uniform = self.later("uniform", lambda: uniform_puller(op, needs, self.keys))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bind import state
+from ..bind import notify, state
 from ..op import Decompose
 from ..types import FLOAT, TensorType, bool_, normalize_dims, type_word, uint8
 from ..value import Value, public
@@ -113,6 +113,7 @@ def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False
 def any_known(mask: Any) -> bool | None:
     """Is an eager mask true anywhere? None where values are not known yet, or not for good."""
     if state.top is not state.bottom:  # a recording is replayed on other values
+        notify("value_asked")
         return None
     array = getattr(mask, "_array", None)
     return None if array is None else bool(array.any())

@@ -1,0 +1,183 @@
+"""Derivatives as straight NumPy code, for backward on small tensors.
+
+Note [Straight derivatives]
+    A derivative rule is written in ops, and run eagerly each of its ops makes a tensor, with all
+    that belongs to one. Where nobody differentiates backward itself, none of that is looked at. So
+    when a derivative comes for the third time (the same op, settings and types), its rules are
+    built as a graph once, and the graph is written as a Python function on arrays: the same NumPy
+    calls in the same order. The sum of a matrix, say, has
+
+        def pull(a0):
+            t0 = f0(a0, **k0)    # view
+            t1 = f1(t0, **k1)    # expand
+            return t1,
+
+    What cannot be built like that (numbers among the saved values, 16-bit floats, rules that look
+    at more than types) runs as it always did.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from ..ir.builder import Builder
+from ..ir.derivative import Derivative, add_outputs, settings_of
+from ..ir.graph import Node, Var
+from ..ir.interp import evaluate_op, look
+from ..ir.types import FROM_NUMPY, TensorType
+from .quiet import call_quietly
+from .saved import take
+from .tensor import PLAIN, new_tensor
+
+OFTEN = 3  # a derivative that comes so often is written out
+MOST = 512  # derivatives that are remembered for one plan; shapes may be many
+_NO_ATTRS: dict[str, Any] = {}
+
+
+class Straight:
+    """A derivative as a function of arrays; for `outline` see `add_outputs`.
+
+    `absent` are the numbers of operands that are None, as optional inputs may be.
+    """
+
+    __slots__ = ("absent", "function", "outline")
+
+    def __init__(self, function: Any, outline: list[int | None], absent: frozenset[int]):
+        self.function, self.outline, self.absent = function, outline, absent
+
+
+def pull(node: Any, grads: list[Any]) -> Any:
+    """What the node's puller gives, by straight code; NotImplemented where there is none."""
+    plan = node.plan
+    types, attrs = node.types, node.attrs
+    settings = settings_of(attrs) if attrs else ()
+    here = (node.uniform if types is None else (*types[0], None, *types[1]), settings)
+    known = plan.straight
+    found = known.get(here)
+    if found.__class__ is not Straight:
+        if found is None or found < OFTEN:
+            if len(known) >= MOST:
+                known.clear()
+            known[here] = 1 if found is None else found + 1
+            return NotImplemented
+        if found is NEVER:
+            return NotImplemented
+        found = known[here] = written(node, settings) or NEVER
+        if found is NEVER:
+            return NotImplemented
+    return run(found, node, grads)
+
+
+NEVER = 1 << 30  # a count that says: this one cannot be written
+
+
+def run(straight: Straight, node: Any, grads: list[Any]) -> Any:
+    """The gradients, if the operands are what types say."""
+    operands: list[Any] = list(grads)
+    missing = (1 if node.types is None else len(node.types[1])) - len(operands)
+    if missing:
+        operands += [None] * missing
+    for slot in range(len(node.plan.keys)):
+        operands.append(take(node, slot))
+    arrays = []
+    for number, value in enumerate(operands):
+        if value.__class__ in PLAIN:
+            arrays.append(value._array)
+        elif value is not None or number not in straight.absent:
+            return NotImplemented
+    made = call_quietly(straight.function, arrays, _NO_ATTRS)
+    results: list[Any] = []
+    for place in straight.outline:
+        if place is None:
+            results.append(None)
+        elif place >= 0:
+            results.append(operands[place])
+        else:
+            array = made[~place]
+            results.append(new_tensor(array, FROM_NUMPY[array.dtype]))
+    return results
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def written(node: Any, settings: Any) -> Straight | None:
+    """The code for derivatives like this node's; None if it cannot be written."""
+    if node.types is None:
+        one = TensorType(*node.uniform)
+        inputs: Any = (one,) * len(node.edges)
+        outputs: Any = (one,)
+    else:
+        inputs, outputs = map(tuple, node.types)
+    what = Derivative(node.op, settings, node.plan.needs, node.plan.keys, inputs, outputs)
+    operands = [*outputs, *(inputs[k] if k >= 0 else outputs[~k] for k in what.slots)]
+    if any(t is not None and t.dtype.compute is not t.dtype.storage for t in operands):
+        return None
+    builder = _OfTypes(node.op.name)
+    try:
+        with builder.building():
+            symbols = [None if t is None else builder.input(t) for t in operands]
+            outline = add_outputs(builder, symbols, what.build(symbols))
+    except Exception:  # a rule that looks at more than types: it runs on tensors, as ever
+        return None
+    absent = frozenset(k for k, t in enumerate(operands) if t is None)
+    return Straight(_function(builder), outline, absent)
+
+
+class _OfTypes(Builder):
+    """Builds what depends on types alone."""
+
+    def value_asked(self) -> None:
+        raise TypeError("the rule chooses by values")
+
+
+def _function(builder: Builder) -> Any:
+    names: dict[Var, str] = {item.var: f"a{k}" for k, item in enumerate(builder.inputs)}
+    space: dict[str, Any] = {"asarray": np.asarray, "look": look, "evaluate_op": evaluate_op,
+                             "__name__": __name__}  # fmt: skip
+    lines = [f"def pull({', '.join(names.values())}):"]
+    for number, node in enumerate(builder.nodes):
+        lines += _lines(node, number, names, space)
+    results = "".join(f"{names[o.var]}, " for o in builder.outputs)
+    lines.append(f"    return ({results})")
+    return FunctionType(_code("\n".join(lines)), space)
+
+
+def _lines(node: Node, number: int, names: dict[Var, str], space: dict[str, Any]) -> list[str]:
+    """A node as a call of its NumPy evaluation."""
+    op, attrs = node.op, dict(node.attrs)
+    targets = [f"t{number}_{k}" for k in range(len(node.outputs))]
+    names.update(zip(node.outputs, targets))
+    if op.name == "constant":
+        space[targets[0]] = np.asarray(op.numpy(**attrs))
+        return []
+    values = ["None" if v is None else names[v] for v in node.inputs]
+    types = [None if v is None else v.type for v in node.inputs]
+    listed = ", ".join(values)
+    space[f"f{number}"] = op if op.kind == "view" else op.numpy
+    space[f"k{number}"] = attrs
+    if op.promote is not None and len({t.dtype for t in types if t is not None}) > 1:
+        space[f"f{number}"], space[f"i{number}"] = op, types
+        space[f"o{number}"] = [v.type for v in node.outputs]
+        text = f"evaluate_op(f{number}, [{listed}], i{number}, k{number}, o{number})"
+        return [f"    {', '.join(targets)}, = {text}"]
+    if op.kind == "view":
+        text = f"look(f{number}, [{listed}], k{number})"
+    else:
+        text = f"f{number}({', '.join([*values, f'**k{number}'] if attrs else values)})"
+    many = op.many_outputs or len(op.outputs) > 1
+    lines = [f"    {', '.join(targets)}{',' if many else ''} = {text}"]
+    # NumPy gives numbers where a result has no dimensions
+    lines += [f"    {t} = asarray({t})" for t, v in zip(targets, node.outputs) if not v.shape]
+    return lines
+
+
+@cache
+def _code(text: str) -> CodeType:
+    (code,) = (c for c in compile(text, "<wengert pull>", "exec").co_consts
+               if isinstance(c, CodeType))  # fmt: skip
+    return code
