@@ -168,7 +168,7 @@ def draw(value: Any) -> Picture:
         value = value.graph("trace")
     if isinstance(value, Graph):
         return draw_graph(value)
-    tensors = [value] if isinstance(value, Tensor) else list(value)
+    tensors = list(value) if isinstance(value, list | tuple) else [value]
     if not tensors or not all(isinstance(t, Tensor) for t in tensors):
         raise TypeError("draw() takes a tensor, several of them, a graph or a compiled function, "
                         f"not {type(value).__name__}")  # fmt: skip

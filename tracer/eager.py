@@ -243,8 +243,9 @@ def evaluate(op: Op, inputs: Any, arrays: Any, attrs: dict[str, Any]) -> Any:
 
 def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception) -> Exception:
     """NumPy refused: inference says in torch's words what is wrong."""
+    numbers = () if op.promote is None else (int, float, complex, np.generic)
     for position, (name, value) in enumerate(zip(op.inputs, inputs), 1):
-        if not isinstance(value, Tensor | int | float | complex | np.generic | None):
+        if value is not None and not isinstance(value, (Tensor, *numbers)):
             return must_be(op.name, name.replace("self", "input"), "Tensor", value, position)
     types = [input_type(value) for value in inputs]
     try:
