@@ -133,9 +133,9 @@ def say_interpreted(reason: str) -> None:
 def begin() -> None:
     """A graph will be compiled soon: what all of them need is made meanwhile."""
     if native_wanted():
-        from .runtime import launch
+        from .runtime import loading
 
-        launch.start()
+        loading.start()
 
 
 def watch(watcher: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..ir.program import INPUT, OUTPUT, Launch, Program
 from . import threads
-from .launch import Code
+from .loading import Code
 
 
 class Flat:

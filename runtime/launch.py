@@ -1,4 +1,4 @@
-"""Runs Programs: compiles their modules, lays out memory, and makes one callable.
+"""Runs Programs: loads their modules, lays out memory, and makes one callable.
 
 A program without host calls is one native entry: Python is left once per call. With host calls it
 is a list of native segments and calls between them, over the same memory plan.
@@ -12,98 +12,19 @@ Invariants:
 from __future__ import annotations
 
 import ctypes
-import os
-import string
-import sys
-import threading
-import weakref
 from collections.abc import Sequence
-from functools import cache as once
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..ir.interp import evaluate_op
 from ..ir.program import INPUT, OUTPUT, STATUS, TEMPORARY, HostCall, Launch, Program, Strided
-from . import cache, fastcall, forking, jit, memory, threads
+from . import cache, jit, memory
 from .fastcall import Array, make
+from .loading import ENTRY, Code, runner
 
-ENTRY = """
-@wengert_table = external global i64
-declare i64 @wengert_run(ptr, ptr, ptr)
-define i64 @entry(ptr %pointers, ptr %arena) nounwind {
-  %status = call i64 @wengert_run(ptr @wengert_table, ptr %pointers, ptr %arena)
-  ret i64 %status
-}
-"""
 LONG = 1 << 18  # bytes of traffic above which the GIL is released
 SHARED = -1  # the status of a call whose arguments may share memory
-
-_libraries: weakref.WeakValueDictionary[tuple[str, bool], jit.Library] = (
-    weakref.WeakValueDictionary())  # fmt: skip
-_lock = forking.hold(threading.Lock())
-
-
-@once
-def runner_text() -> str:
-    text = string.Template(Path(__file__).with_name("run.ll").read_text())
-    return text.substitute(CLOCK=6 if sys.platform == "darwin" else 1)
-
-
-@once
-def runner() -> jit.Library:
-    """The code that walks launch tables."""
-    return cache.build(runner_text(), ["wengert_run", "wengert_copy"],
-                       {"wengert_parallel": threads.address()}, options=jit.LIGHT)  # fmt: skip
-
-
-@once
-def start() -> None:
-    """Begins, in another thread, to compile what every program needs."""
-    texts = [fastcall.text(), threads.pool_text(threads.sleep_kind()), runner_text(), ENTRY,
-             memory.ARENA]  # fmt: skip
-    work = [(text, jit.LIGHT) for text in texts]
-    thread = threading.Thread(target=cache.prepare, args=(work, 1))
-    thread.start()
-    if hasattr(os, "register_at_fork"):  # a child would wait for locks that nobody gives back
-        os.register_at_fork(before=thread.join)
-
-
-def unwritten(module: Any) -> tuple[cache.Unwritten, jit.Options]:
-    """A module as `cache.build` takes it."""
-    options = jit.LIGHT if module.light else jit.DEFAULT
-    return cache.Unwritten(module.identity, lambda: module.text), options
-
-
-class Code:
-    """The loaded functions of a program, by symbol."""
-
-    def __init__(self, program: Program) -> None:
-        self.libraries: list[jit.Library] = [runner()]
-        self.symbols = {"wengert_parallel": threads.address(),
-                        "wengert_copy": runner().address("wengert_copy")}  # fmt: skip
-        # those that others import come first
-        modules = sorted(program.modules, key=lambda m: not m.shared)
-        with _lock:
-            absent = [m for m in modules if (m.identity, m.light) not in _libraries]
-        cache.prepare(map(unwritten, absent), threads.available_cpus())
-        for module in modules:
-            self.load(module)
-
-    def load(self, module: Any) -> None:
-        key = module.identity, module.light
-        with _lock:
-            library = _libraries.get(key)
-        if library is None:
-            imports = {name: self.symbols[name] for name in module.imports}
-            text, options = unwritten(module)
-            library = cache.build(text, module.symbols, imports, options=options)
-            with _lock:
-                _libraries[key] = library
-        self.libraries.append(library)
-        for name in module.symbols:
-            self.symbols[name] = library.address(name)
 
 
 def plan_memory(program: Program) -> memory.Plan:
