@@ -13,6 +13,17 @@ os.environ.setdefault("WENGERT_CHECK", "1")  # passes verify and interpret what 
 MOST_GRAPHS, MOST_NODES = 20, 300  # of one test that are printed and parsed
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """The whole suite is shared by two processes; what is named on the command line runs in one."""
+    alone = config.args_source is config.ArgsSource.ARGS or config.option.usepdb
+    shared = hasattr(config, "workerinput")  # this is one of the two
+    if alone or shared or not config.pluginmanager.hasplugin("xdist"):
+        return
+    if config.option.numprocesses is None and not config.option.collectonly:
+        config.option.numprocesses, config.option.dist = 2, "worksteal"
+
+
 def pytest_addoption(parser):
     parser.addoption("--bless", action="store_true", help="rewrite golden files")
 

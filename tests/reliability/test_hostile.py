@@ -60,7 +60,7 @@ import zipfile
 whole = zipfile.ZipFile(io.BytesIO(a_file()))
 name = next(n for n in whole.namelist() if n.endswith("data.pkl"))
 refused = 0
-for bad in damaged(whole.read(name), 4000, seed=1):
+for bad in damaged(whole.read(name), 1500, seed=1):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as made:
         for other in whole.namelist():
@@ -70,7 +70,7 @@ for bad in damaged(whole.read(name), 4000, seed=1):
     except (RuntimeError, pickle.UnpicklingError) as error:
         refused += 1
         assert len(str(error)) > 20, error
-assert refused > 2000, refused
+assert refused > 750, refused
 """, memory=GIGABYTE, seconds=60)  # fmt: skip
 
 
@@ -104,13 +104,13 @@ def test_declared_sizes_do_not_take_memory():
 
 
 def test_a_small_file_does_not_become_a_large_one():
-    """A deflated record of a gigabyte of zeros is a megabyte on disk."""
+    """A deflated record of 400 megabytes of zeros is half a megabyte on disk."""
     code = (
         READING
         + """
 import zipfile
 from test_hostile import archive, tensor
-bomb = archive(tensor(2, 2, 1), compression=zipfile.ZIP_DEFLATED, _0=bytes(600 << 20))
+bomb = archive(tensor(2, 2, 1), compression=zipfile.ZIP_DEFLATED, _0=bytes(400 << 20))
 start = resident()
 try:
     torch.load(bomb)

@@ -180,11 +180,11 @@ def test_dropped_functions_give_their_memory_back():
         make(i)
     gc.collect()
     before = resident_kilobytes()
-    for i in range(500):
+    for i in range(200):
         make(i)
     gc.collect()
-    # Kept, they would be 15 MB of pass managers, 4 MB of code and 4 MB of LLVM's own tables.
-    assert resident_kilobytes() - before < 3000
+    # Kept, they would be 6 MB of pass managers, 2 MB of code and 2 MB of LLVM's own tables.
+    assert resident_kilobytes() - before < 2000
 
 
 def test_importing_the_module_does_not_import_llvmlite():
