@@ -1,18 +1,23 @@
 """What every public name of a tensor is made of: class, ops, derivative, native code.
 
 Nothing is listed by hand: a name leads to the function published under it, and that function's
-code to the ops it names, or, where it names none, to those of the functions it calls.
+code to the ops it names, or, where it names none, to those of the functions it calls. Whether
+gradients flow is tried.
 """
 
 from __future__ import annotations
 
 import types
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from .codegen.coverage import HOST, how
 from .ir.op import TABLE, Op
+from .ir.types import int64
 from .ir.value import FUNCTIONS
+from .tracer.creation import ones, zeros
+from .tracer.ranges import arange
 from .tracer.tensor import Tensor
 
 # The class of what is defined in a file, by how the file's name begins; the rest is "core".
@@ -34,8 +39,65 @@ def row(name: str) -> tuple[str, str, str, str]:
     """The facts of one name; "-" where no op is run."""
     function = function_of(name)
     ops = ops_of(function) if function else set()
-    differentiable = "yes" if any(op.differentiable for op in ops) else "no" if ops else "-"
-    return name, class_of(name, function), differentiable, compiled(ops)
+    return name, class_of(name, function), differentiable(name, ops), compiled(ops)
+
+
+def differentiable(name: str, ops: set[Op]) -> str:
+    """Does it pass gradients on? It is tried; where no trial call fits it, its ops say so."""
+    plain = name[:-1] if name.endswith("_") else name
+    found = gradient_flows(plain if plain in FUNCTIONS else name)
+    if not ops and (not found or plain != name):
+        return "-"
+    if found is None:
+        found = any(op.differentiable for op in ops)
+    return "yes" if found else "no"
+
+
+def gradient_flows(name: str) -> bool | None:
+    """Called on a tensor with history, does a gradient come back? None: no trial call fits."""
+    for needed in (True, False):
+        for arguments in _TRIALS:
+            x = ones(3, 3, requires_grad=needed) * 0.5
+            try:
+                found = tried(x, name, arguments(x))
+            except Exception:  # this trial does not fit
+                continue
+            return needed and comes_back(found)
+    return None
+
+
+def tried(x: Tensor, name: str, arguments: Any) -> tuple[Any, ...]:
+    """What a name gives: an attribute, or the results of a call."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = getattr(x, name)
+        if callable(getattr(Tensor, name)):
+            found = found(*arguments)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def comes_back(results: tuple[Any, ...]) -> bool:
+    """Can one of the results be differentiated?"""
+    outputs = [t for t in results if isinstance(t, Tensor) and t.requires_grad]
+    try:
+        for output in outputs:
+            output.sum().abs().backward(retain_graph=True)
+    except (RuntimeError, NotImplementedError):  # torch records it, but has no formula
+        return False
+    return bool(outputs)
+
+
+# The arguments of trial calls on a matrix: nothing, a tensor, a dimension, a size, an index ...
+_TRIALS: tuple[Any, ...] = (
+    lambda x: (), lambda x: (x,), lambda x: (0,), lambda x: (x, x), lambda x: (0, 1),
+    lambda x: ((3, 3),), lambda x: (0, zeros(3, 3, dtype=int64)), lambda x: (0, arange(3)),
+    lambda x: (0, zeros(3, 3, dtype=int64), x), lambda x: (0, arange(3), x),
+    lambda x: (x > 0,), lambda x: (x > 0, 1.0), lambda x: (x > 0, x), lambda x: (x[0],),
+    lambda x: (x[0], x[0]), lambda x: (0, 0, 3), lambda x: (0, 0, 1, 1),
+    lambda x: ((arange(3),), x), lambda x: (2, 0, 1.0), lambda x: (x[None], x[None]),
+    lambda x: (0, arange(3), 1.0), lambda x: (float,), lambda x: (x, max), lambda x: (x, x, max),
+    lambda x: (x[0], x), lambda x: ((3, 3), (3, 1)),
+)  # fmt: skip
 
 
 def compiled(ops: set[Op]) -> str:

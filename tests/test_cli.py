@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from wengert import cli
+from wengert import cli, surface
 from wengert.cli import main
 
 GRAPH = 'graph @g(%0: f32[3] "x") {\n  %1: f32[3] = mul %0, %0\n  return %1\n}\n'
@@ -153,6 +153,25 @@ def test_coverage_lists_every_op(capsys):
     out = capsys.readouterr().out
     assert "tanh" in out
     assert "fused" in out
+
+
+def test_coverage_says_through_what_gradients_flow():
+    flows = {name: answer for name, _, answer, _ in surface.rows()}
+    for name in (
+        "add",
+        "add_",
+        "floor",
+        "matmul",
+        "index_select",
+        "masked_fill_",
+        "double",
+        "positive",
+    ):
+        assert flows[name] == "yes", name
+    for name in ("eq", "eq_", "isclose", "allclose", "long", "count_nonzero", "argmax", "heaviside",
+                 "unique", "is_contiguous", "apply_", "resize_"):  # fmt: skip
+        assert flows[name] == "no", name
+    assert flows["shape"] == flows["requires_grad_"] == "-"
 
 
 def test_explain_knows_codes_and_words(capsys):

@@ -135,7 +135,7 @@ TENSOR = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE
     archive(TENSOR + b"K\x00K\x02\x85K\x01\x85\x89NtR."),  # missing
     io.BytesIO(b"no archive"),
     io.BytesIO(b"PK\x03\x04no archive either"),
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_hostile_files_are_refused(file, capfd):
     file.seek(0)
     with pytest.raises((RuntimeError, pickle.UnpicklingError)):
