@@ -22,6 +22,12 @@ def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
+def positional_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The parameters that may be given by position, in order; not `*args`."""
+    code = unwrapped(function).__code__
+    return tuple(code.co_varnames[: code.co_argcount])
+
+
 def keyword_only(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Keyword-only parameters, and the defaults of those that have one."""
     inner = unwrapped(function)

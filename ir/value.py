@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .signatures import parameter_names
+import numpy as np
+
+from .signatures import parameter_names, positional_names
 from .types import DType, TensorType, same_shape
 
 
@@ -93,7 +95,7 @@ def _publish(function: Function) -> None:
         raise ValueError(f"public function {key} is registered twice")
     FUNCTIONS[key] = function
     if function.method:
-        setattr(Value, function.name, _method(function.call))
+        setattr(Value, function.name, as_called(function.call))
     if function.inplace:
         setattr(Value, function.name + "_", _inplace_twin(function))
 
@@ -102,25 +104,54 @@ def _publish(function: Function) -> None:
 _SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 
 
-def _method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, accepting `axis=` and `keepdims=` where it has `dim` and `keepdim`, and refusing
-    what is no tensor in torch's words."""
-    parameters = parameter_names(function)
-    if len(parameters) < 2 or hasattr(function, "op"):  # these have nothing to be translated
+def as_called(function: Callable[..., Any], first: int = 0) -> Callable[..., Any]:
+    """`function` as users call it: with numpy's names, and with arguments of the kinds it declares.
+
+    Only parameters annotated `bool` and `int` are looked at: torch takes nothing else for them.
+    `first` is the position torch gives the first argument, 1 for functions and 0 for methods.
+    """
+    names, known = positional_names(function), parameter_names(function)
+    kinds = {name: kind for name, kind in function.__annotations__.items() if kind in _KINDS}
+    if not first and (len(known) < 2 or hasattr(function, "op")):  # nothing to be checked
         return function
+    wanted = tuple(kinds.get(name) for name in names)
+    synonyms = {k: v for k, v in _SYNONYMS.items() if v in known and k not in known}
 
     @functools.wraps(function)
-    def method(*args: Any, **kwargs: Any) -> Any:
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if kinds:
+            for value, kind in zip(args, wanted):
+                if kind is not None and value.__class__.__name__ != kind:
+                    _check_kinds(function, first, names, kinds, args, kwargs)
         if kwargs:
-            for name in kwargs.keys() & _SYNONYMS.keys():
-                if name not in parameters:
-                    kwargs[_SYNONYMS[name]] = kwargs.pop(name)
+            for name in kwargs.keys() & synonyms.keys():
+                kwargs[synonyms[name]] = kwargs.pop(name)
+            if kinds:
+                _check_kinds(function, first, names, kinds, (), kwargs)
         try:
             return function(*args, **kwargs)
         except AttributeError as error:
-            raise _not_a_tensor(function, args, kwargs, error) from None
+            raise _not_a_tensor(function, first, args, kwargs, error) from None
 
-    return method
+    return called
+
+
+# What may stand for a bool or an int; bools are no ints here.
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "bool": lambda value: isinstance(value, bool | np.bool_),
+    "int": lambda value: hasattr(value, "__index__") and not isinstance(value, bool | np.bool_),
+}
+
+
+def _check_kinds(function: Callable[..., Any], first: int, names: tuple[str, ...],
+                 kinds: dict[str, str], args: Any, kwargs: dict[str, Any]) -> None:  # fmt: skip
+    """torch's TypeError for the first argument of another kind than declared."""
+    from .arguments import must_be
+
+    for position, (name, value) in enumerate([*zip(names, args), *kwargs.items()], first):
+        kind = kinds.get(name)
+        if kind is not None and not _KINDS[kind](value):
+            raise must_be(function.__name__.rstrip("_"), name, kind, value, position)
 
 
 def _inplace_twin(function: Function) -> Callable[..., Any]:
@@ -159,39 +190,36 @@ def _named(call: Callable[..., Any], function: Function, space: str) -> Callable
 
 
 def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, with torch's `out=` argument and numpy's synonyms."""
-    parameters = set(parameter_names(function))
-    if "out" in parameters:
+    """`function` as users call it, with torch's `out=` argument."""
+    if "out" in parameter_names(function):
         return function
-    synonyms = {k: v for k, v in _SYNONYMS.items() if v in parameters and k not in parameters}
+    plain = as_called(function, 1)
 
     @functools.wraps(function)
     def with_out(*args: Any, **kwargs: Any) -> Any:
-        try:
-            if not kwargs:
-                return function(*args)
-            out = kwargs.pop("out", None)
-            for name in kwargs.keys() & synonyms.keys():
-                kwargs[synonyms[name]] = kwargs.pop(name)
-            if out is None:
-                return function(*args, **kwargs)
-            assert write_out is not None
-            return write_out(function, args, kwargs, out)
-        except AttributeError as error:
-            raise _not_a_tensor(function, args, kwargs, error) from None
+        if not kwargs:
+            return plain(*args)
+        out = kwargs.pop("out", None)
+        if out is None:
+            return plain(*args, **kwargs)
+        assert write_out is not None
+        return write_out(plain, args, kwargs, out)
 
     return with_out
 
 
-def _not_a_tensor(function: Any, args: Any, kwargs: Any, error: AttributeError) -> Exception:
+def _not_a_tensor(
+    function: Any, first: int, args: Any, kwargs: Any, error: AttributeError
+) -> Exception:
     """torch's TypeError, where it was an argument that lacked what all Values have."""
+    from .arguments import must_be
+
     if isinstance(error.obj, Value):
         return error
-    names = parameter_names(function) or ["input"]
+    names = positional_names(function) or ("input",)
     given = [*((names[min(k, len(names) - 1)], v) for k, v in enumerate(args)), *kwargs.items()]
-    for position, (name, value) in enumerate(given, 1):
+    for position, (name, value) in enumerate(given, first):
         among = value if isinstance(value, list | tuple | str) else ()
         if value is error.obj or any(item is error.obj for item in among):
-            return TypeError(f"{function.__name__}(): argument '{name}' (position {position}) must "
-                             f"be Tensor, not {type(error.obj).__name__}")  # fmt: skip
+            return must_be(function.__name__.rstrip("_"), name, "Tensor", error.obj, position)
     return error

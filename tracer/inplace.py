@@ -58,7 +58,7 @@ def run_inplace(
             op is not None
             and not repeated
             and state.top is run
-            and not (getattr(function, "strict", False) and type(args[0]) in (int, float))
+            and not (args and getattr(function, "strict", False) and type(args[0]) in (int, float))
             and write_directly(op, target, args, kwargs)
         ):
             return target

@@ -61,7 +61,7 @@ def new_tensor(
             UserWarning,
             stacklevel=2,
         )
-        return finish(data.detach().clone().to(as_dtype(dtype) or data.dtype), requires_grad)
+        return finish(data.detach().clone().to(wanted), requires_grad)
     return finish(from_data(data, wanted), requires_grad)
 
 

@@ -136,7 +136,7 @@ def flip(input: Any, *dims: Any, **named: Any) -> Any:
         (named["dims"],) if "dims" in named else dims))  # fmt: skip
     if len(set(wanted)) != len(wanted):
         raise RuntimeError(f"dim {wanted[0]} appears multiple times in the list of dims")
-    return flip_op(input, dims=wanted)
+    return flip_op(input, dims=wanted if input.ndim else ())
 
 
 roll_op: Op = define(

@@ -11,7 +11,7 @@ from ..op import Decompose, define
 from ..types import FLOAT, TensorType, normalize_dim, normalize_dims, result_type, type_word
 from ..value import FUNCTIONS, Value, public
 from .arithmetic import conj
-from .kinds import reduced_shape
+from .kinds import reduced_shape, require_value
 from .reduce import ADD, MAXIMUM, MINIMUM, check_tensor, kept
 
 
@@ -162,10 +162,12 @@ dist_op = define(
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """dist(input, other, p=2): the norm of the difference."""
     check_tensor("dist", input)
+    require_value("dist", other, "other", 1)
     if result_type((input, other)).category < FLOAT:
         raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
                            f"{type_word(input.dtype)} instead.")  # fmt: skip
-    return dist_op(input, other, p=p)
+    common = result_type((input, other))
+    return dist_op(input.to(common), other.to(common), p=p)
 
 
 def _other_dims(ndim: int, dim: int) -> tuple[int, ...]:

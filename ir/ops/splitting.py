@@ -223,8 +223,9 @@ def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, **na
 
 
 def _axis_split(name: str, least: int, axis: int) -> Any:
-    def function(input: Any, indices_or_sections: Any = None, **named: Any) -> Any:
+    def function(input: Any, indices_or_sections: Any = None, *more: Any, **named: Any) -> Any:
         where = next(iter(named.values()), indices_or_sections)
+        where = (where, *more) if more else where
         if input.ndim < least:
             raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, "
                                f"but got a tensor with {input.ndim} dimensions!")  # fmt: skip

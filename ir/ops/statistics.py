@@ -55,9 +55,9 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 
 @public("count_nonzero")
-def count_nonzero(input: Any, dim: Any = None) -> Any:
+def count_nonzero(input: Any, dim: Any = None, *more: Any) -> Any:
     """count_nonzero(input, dim=None): how many elements are not zero."""
-    return input.ne(0).sum(dim)
+    return input.ne(0).sum((dim, *more) if more else dim)
 
 
 # --- quantiles -----------------------------------------------------------------------------------

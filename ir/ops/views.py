@@ -309,8 +309,9 @@ def unsqueeze(input: Any, dim: int) -> Any:
 
 
 @public("squeeze")
-def squeeze(input: Any, dim: Any = None) -> Any:
+def squeeze(input: Any, dim: Any = None, *more: Any) -> Any:
     """squeeze(input, dim=None): drops dimensions of size 1."""
+    dim = (dim, *more) if more else dim
     if dim is None:
         return squeeze_op(input, dim=tuple(range(input.ndim)), form=0)
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
@@ -383,6 +384,6 @@ def expand_as(input: Any, other: Any) -> Any:
 
 
 @public("broadcast_to")
-def broadcast_to(input: Any, size: Any) -> Any:
+def broadcast_to(input: Any, size: Any, *more: Any) -> Any:
     """broadcast_to(input, size)."""
-    return expand(input, tuple(size))
+    return expand(input, size, *more)
