@@ -24,7 +24,7 @@ from ..ir.types import (
     type_word,
 )
 from .history import attach_views, history, input_type, record, refresh_view
-from .large import LARGE, Kernels, any_large
+from .large import LARGE, Kernels, is_large
 from .promotion import cast_array, common_dtype, compute_array, convert_operand, round_to
 from .quiet import quiet, restore
 from .scalars import RunTimeNumber
@@ -227,7 +227,7 @@ def set_marks(op: Op, inputs: Any, outputs: Any, mark: Any, needs_grad: bool) ->
 
 
 def evaluate(op: Op, inputs: Any, arrays: Any, attrs: dict[str, Any]) -> Any:
-    if any_large(arrays) and not op.moves_data:
+    if not op.moves_data and is_large(op, arrays):
         result = Kernels.forward(op, arrays, attrs)
         if result is not NotImplemented:
             return result

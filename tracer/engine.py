@@ -30,7 +30,7 @@ from .engine_hooks import (
     run_tensor_hooks,
     tensor_hooks,
 )
-from .large import LARGE, Kernels, any_large
+from .large import LARGE, MANY, Kernels, any_large
 from .places import user_place
 from .saved import Freed
 from .tape import ANOMALY, AccumulateGrad, Node
@@ -275,8 +275,11 @@ def derive(node: Any, grads: list[Any], direct: bool) -> Any:
 def is_large(node: Any, grads: list[Any]) -> bool:
     """Did the node get a large gradient, or save a large value? See Note [Large calls]."""
     grad = grads[0]
-    if grad is not None and grad._array.size >= LARGE:
-        return True
+    if grad is not None:
+        if node.op.kind == "product":
+            return grad._array.size * node.input_type(-2).shape[-1] >= MANY
+        if grad._array.size >= LARGE:
+            return True
     if node.types is None:
         return False  # what it saved has the gradient's size
     return any_large([getattr(v, "_array", getattr(v, "array", None)) for v in node.saved])

@@ -11,7 +11,8 @@ Note [Large calls]
     are left to NumPy until something else has paid for loading the compiler.
 
     65,536 elements are 30 to 80 us of NumPy's time; a native call costs 5 to 10 us beside its
-    arithmetic.
+    arithmetic. Matrix products are judged by their multiplications instead: `MANY` are about as
+    long, and a weight of many elements may meet a few rows only.
 
 `WENGERT_EAGER_KERNELS` sets the number of elements; 0 turns native kernels off.
 """
@@ -25,6 +26,7 @@ from typing import Any
 from numpy import ndarray
 
 LARGE = int(os.environ.get("WENGERT_EAGER_KERNELS", 1 << 16)) or sys.maxsize
+MANY = LARGE << 6
 
 
 def _decline(*call: Any) -> Any:
@@ -40,6 +42,13 @@ class Kernels:
 
     forward: Any = staticmethod(_decline)
     backward: Any = staticmethod(_decline)
+
+
+def is_large(op: Any, arrays: Any) -> bool:
+    """Is a call of `op` large?"""
+    if op.kind == "product":
+        return arrays[-1].ndim > 1 and arrays[-2].size * arrays[-1].shape[-1] >= MANY
+    return any_large(arrays)
 
 
 def any_large(arrays: Any) -> bool:

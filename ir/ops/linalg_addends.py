@@ -103,7 +103,7 @@ def _batched_type(self: TensorType, batch1: TensorType, batch2: TensorType, **_:
 
 baddbmm_op = define(
     "baddbmm", "self batch1 batch2 -> result", numpy=with_addend(blas.matmul), infer=_batched_type,
-    lower=Decompose(expanded(bmm_op)),
+    kind="product", lower=Decompose(expanded(bmm_op)),
     samples=drawn(((2, 3, 5), (2, 3, 4), (2, 4, 5), {"beta": 2}), ((5,), (2, 3, 4), (2, 4, 5), {})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
              batch1=lambda grad, batch2, alpha: scale(bmm_op(grad, transposed(batch2)), alpha),

@@ -65,7 +65,7 @@ def transposed(value: Any) -> Any:
 
 mm_op: Op = define(
     "mm", "self mat2 -> result", infer=mm_type, numpy=blas.matmul, lower=Template("matmul"),
-    batch="matmul",
+    kind="product", batch="matmul",
     samples=drawn(((3, 4), (4, 2), {})),
     vjp=dict(self=lambda grad, mat2: mm_op(grad, transposed(mat2)),
              mat2=lambda grad, self: mm_op(transposed(self), grad)),
@@ -90,7 +90,7 @@ def bmm_type(self: TensorType, mat2: TensorType) -> TensorType:
 
 bmm_op: Op = define(
     "bmm", "self mat2 -> result", infer=bmm_type, numpy=blas.matmul, lower=Template("matmul"),
-    batch="matmul",
+    kind="product", batch="matmul",
     samples=drawn(((2, 3, 4), (2, 4, 2), {})),
     vjp=dict(self=lambda grad, mat2: bmm_op(grad, transposed(mat2)),
              mat2=lambda grad, self: bmm_op(transposed(self), grad)),
@@ -318,7 +318,7 @@ def _addmm_type(self: TensorType, mat1: TensorType, mat2: TensorType, **_: Any) 
 
 addmm_op = define(
     "addmm", "self mat1 mat2 -> result", numpy=with_addend(blas.matmul), infer=_addmm_type,
-    lower=Decompose(expanded(mm_op)),
+    lower=Decompose(expanded(mm_op)), kind="product",
     samples=drawn(((3, 2), (3, 4), (4, 2), {}), ((2,), (3, 4), (4, 2), {"beta": 2, "alpha": 0.5})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
              mat1=lambda grad, mat2, alpha: scale(mm_op(grad, transposed(mat2)), alpha),
