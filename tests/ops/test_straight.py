@@ -33,7 +33,7 @@ def gradients(case):
             for g in found]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ops(differentiable=True))
+@pytest.mark.parametrize("name", list(ops(differentiable=True)))
 def test_bits_are_the_same(name, monkeypatch):
     for case in cases_of(TABLE[name]):
         monkeypatch.setattr(straight, "OFTEN", 1 << 20)
