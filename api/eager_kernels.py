@@ -76,8 +76,6 @@ class Call(NamedTuple):
 
     op: Op
     settings: Settings
-    least = 1  # ops that make a kernel worth its while
-    together = True  # are all results made by one program?
 
     def build(self, operands: list[Any]) -> Sequence[Any]:
         results = self.op(*operands, **{name: value for name, _, value in self.settings})
@@ -142,13 +140,15 @@ def draft(what: Any, operands: tuple[Operand | None, ...]) -> Draft | None:
         outline = add_outputs(builder, values, results)
     work = [n for n in builder.nodes
             if n.inputs and not (n.op.is_view or isinstance(n.op.lower, View))]  # fmt: skip
-    if len(work) < what.least or not builder.outputs:
+    is_call = isinstance(what, Call)
+    if len(work) < (1 if is_call else 2) or not builder.outputs:  # one op is as well run by itself
         return None
     if len(work) > 1 and any(isinstance(n.op.lower, Template) for n in work):
         return None  # nothing is fused with these: each is as well run by itself
     if any(o.var.dtype.compute is not o.var.dtype.storage for o in builder.outputs):
         return None  # eager execution rounds to these itself
-    return Draft(builder.graph(), outline, what.together)
+    # gradients of weights run over columns, of inputs over rows: not in one program
+    return Draft(builder.graph(), outline, together=is_call)
 
 
 class Compiler:

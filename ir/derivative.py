@@ -27,8 +27,6 @@ class Derivative(NamedTuple):
     slots: tuple[int, ...]  # what the saved values are: inputs by position, outputs as ~position
     inputs: tuple[TensorType | None, ...]
     outputs: tuple[TensorType, ...]
-    least = 2  # ops that make a kernel worth its while: a single one is as well run by itself
-    together = False  # gradients of weights run over columns, of inputs over rows
 
     def build(self, operands: list[Any]) -> Sequence[Any]:
         """The gradients of all inputs, in ops on the operands."""

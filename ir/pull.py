@@ -97,7 +97,7 @@ def write_puller(
 
     `saved` says how inputs (by position) and outputs (as ~position) are read.
     """
-    names.update(needs=needs, defaults=op.defaults)
+    names.update(needs=needs, defaults=op.defaults, __name__=__name__)
     lines = ["def pull(frame, grads):", *(f"    {line}" for line in first)]
     lines += [f"    r{k} = None" for k in range(len(needs))]
     done: set[int] = set()

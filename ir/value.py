@@ -162,7 +162,7 @@ def _inplace_twin(function: Function) -> Callable[..., Any]:
         try:
             return run_inplace(call, self, args, kwargs, resizing)
         except AttributeError as error:
-            raise _not_a_tensor(call, (self, *args), kwargs, error) from None
+            raise _not_a_tensor(call, 0, (self, *args), kwargs, error) from None
 
     twin.__name__ = twin.__qualname__ = function.name + "_"
     twin.__doc__ = f"In-place version of `{function.name}`."

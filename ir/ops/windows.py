@@ -80,7 +80,7 @@ def add_windows(target: np.ndarray, columns: Any, stride: Ints, dilation: Ints) 
     kernel, out = columns.shape[-2 * dims : -dims], columns.shape[-dims:]
     lead = (slice(None),) * (columns.ndim - 2 * dims)
     for position, place in offsets(kernel, stride, dilation, out):
-        target[place] += columns[(*lead, *position)]
+        target[place] += columns[lead + tuple(position)]
 
 
 def crop(x: np.ndarray, pads: Pads) -> np.ndarray:

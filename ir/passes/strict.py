@@ -10,6 +10,7 @@ Note [Numbers beside halves]
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ..exact import is_exact
 from ..graph import SCALAR, Graph, Node, Var, freeze
@@ -61,7 +62,7 @@ def as_eager(node: Node, made: dict[Var, Node]) -> list[Node]:
         elif common is not None and var.dtype is not common and common.itemsize == 2:
             before[var] = rounded(node, var, common)
     inputs = tuple(before[v].outputs[0] if v in before else v for v in node.inputs)
-    settings = {"op": node.op.name, "settings": tuple(node.attrs)}
+    settings: dict[str, Any] = {"op": node.op.name, "settings": tuple(node.attrs)}
     if before:
         settings["dtype"] = node.outputs[0].dtype
     return [*before.values(), replace(node, op=op, inputs=inputs, attrs=freeze(settings, op))]
