@@ -15,8 +15,7 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
-from functools import cache
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from .saved import SavedOutput, plan_of, save_values
 from .storage import Storage
 from .tape import ANOMALY, accumulator_of, next_sequence, node_class
 from .tensor import PLAIN, Tensor
+from .texts import code_of
 
 
 def leaf_edge(leaf: Tensor) -> Any:
@@ -143,16 +143,11 @@ def writing(op: Op, slow: Any) -> Any:
 
 def _made(text: str, space: dict[str, Any], name: str, defaults: Any = None) -> Any:
     """The function of a text. A few texts do for all ops, which differ in what is in `space`."""
-    made = FunctionType(_code(text).replace(co_name=name), space, name, defaults)
+    made = FunctionType(
+        code_of(text, "<wengert fast>").replace(co_name=name), space, name, defaults
+    )
     made.__qualname__ = name
     return made
-
-
-@cache
-def _code(text: str) -> CodeType:
-    (code,) = (c for c in compile(text, "<wengert fast>", "exec").co_consts
-               if isinstance(c, CodeType))  # fmt: skip
-    return code
 
 
 _SAMPLE = Tensor._wrap(np.zeros(1, np.float32), float32)

@@ -18,8 +18,7 @@ Note [Straight derivatives]
 
 from __future__ import annotations
 
-from functools import cache
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,10 @@ from ..ir.interp import evaluate_op, look
 from ..ir.types import FROM_NUMPY, TensorType
 from .quiet import call_quietly
 from .saved import take
-from .tensor import PLAIN, new_tensor
+from .tensor import PLAIN, Tensor
+from .texts import code_of
 
+wrapped = Tensor._wrap
 OFTEN = 3  # a derivative that comes so often is written out
 MOST = 512  # derivatives that are remembered for one plan; shapes may be many
 _NO_ATTRS: dict[str, Any] = {}
@@ -98,7 +99,7 @@ def run(straight: Straight, node: Any, grads: list[Any]) -> Any:
             results.append(operands[place])
         else:
             array = made[~place]
-            results.append(new_tensor(array, FROM_NUMPY[array.dtype]))
+            results.append(wrapped(array, FROM_NUMPY[array.dtype]))
     return results
 
 
@@ -144,7 +145,7 @@ def _function(builder: Builder) -> Any:
         lines += _lines(node, number, names, space)
     results = "".join(f"{names[o.var]}, " for o in builder.outputs)
     lines.append(f"    return ({results})")
-    return FunctionType(_code("\n".join(lines)), space)
+    return FunctionType(code_of("\n".join(lines), "<wengert pull>"), space)
 
 
 def _lines(node: Node, number: int, names: dict[Var, str], space: dict[str, Any]) -> list[str]:
@@ -174,10 +175,3 @@ def _lines(node: Node, number: int, names: dict[Var, str], space: dict[str, Any]
     # NumPy gives numbers where a result has no dimensions
     lines += [f"    {t} = asarray({t})" for t, v in zip(targets, node.outputs) if not v.shape]
     return lines
-
-
-@cache
-def _code(text: str) -> CodeType:
-    (code,) = (c for c in compile(text, "<wengert pull>", "exec").co_consts
-               if isinstance(c, CodeType))  # fmt: skip
-    return code

@@ -373,17 +373,6 @@ def check_grad(tensor: Tensor, new: Any) -> None:
         )
 
 
-def new_tensor(array: np.ndarray, dtype: DType) -> Tensor:
-    """`Tensor._wrap` as a function, the way results of ops are made."""
-    out = object.__new__(Tensor)
-    out._array = array
-    out.dtype = dtype
-    out._requires_grad = False
-    out._storage = out._node = out._grad = out._view = out._leaf = out._mark = None
-    out._nr = 0
-    return out
-
-
 # Set while a recording with symbolic sizes is on: gives a tensor's shape in their terms.
 watched_shape: Any = None
 
@@ -396,4 +385,4 @@ def note_detach(source: Tensor, result: Tensor) -> None:
         watcher(source, result)
 
 
-__all__ = ["CPU", "PLAIN", "LeafFacts", "Size", "Tensor", "device", "new_tensor", "require_cpu"]
+__all__ = ["CPU", "PLAIN", "LeafFacts", "Size", "Tensor", "device", "require_cpu"]
