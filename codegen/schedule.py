@@ -25,7 +25,19 @@ from .affine import (
     scaled,
     strides_of,
 )
-from .classify import CONTIGUOUS, FREE, HOST, JOIN, MAP, REDUCE, TEMPLATE, UPDATE, VIEW, cost
+from .classify import (
+    CONTIGUOUS,
+    FREE,
+    HOST,
+    JOIN,
+    MAP,
+    REDUCE,
+    TEMPLATE,
+    UPDATE,
+    VIEW,
+    cost,
+    native_types,
+)
 from .cluster import Cluster, Order
 from .sources import Sources
 
@@ -168,15 +180,18 @@ class Scheduler(Sources):
                 self.store_view(error.node)
 
     def store_view(self, node: Node) -> None:
-        """Turns a view or constant into a value of its own, copied from a twin of the node."""
+        """Turns a view or constant into a value of its own, copied from a twin of the node.
+
+        Types without native code are copied by the host, which takes the view itself.
+        """
         (var,) = node.outputs
+        if not native_types(node):
+            self.kinds[node] = HOST
+            self.place_opaque(node, HOST)
+            return
         twin, number = Var(var.type), self.number[node]
         self.enter(Node(node.op, node.inputs, (twin,), node.attrs, node.place), number)
-        copy = self.enter(Node(TABLE["clone"], (twin,), (var,), (), node.place), number)
-        if self.kinds[copy] == HOST:
-            self.place_opaque(copy, HOST)
-        else:
-            self.start(copy)
+        self.start(self.enter(Node(TABLE["clone"], (twin,), (var,), (), node.place), number))
 
     def candidates(self, node: Node) -> list[Cluster]:
         """Clusters the node may join: its operands' and their other readers'.

@@ -61,6 +61,7 @@ PROGRAMS = {
         lambda: [torch.tensor([1, 7], dtype=torch.uint8)]),
     "a reduction of a constant": (
         lambda x: x.unsqueeze(-1).expand(8, 3).angle(), lambda: [leaf(8)]),
+    "a complex copy of a view": (lambda x: x.tile(2), lambda: [leaf(2, dtype=torch.complex64)]),
     "an uninteresting argument": (lambda x, y: [x[..., ::2].detach(), y.exp()],
                                   lambda: [leaf(3), leaf(2)]),
 }  # fmt: skip
