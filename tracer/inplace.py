@@ -266,7 +266,10 @@ def write(target: Tensor, result: Tensor) -> None:
 
 
 def rebase(target: Tensor, result: Tensor, before: Tensor) -> None:
-    """The history after a write: the result's own, or `CopySlices` on the base of a view."""
+    """The history after a write: the result's own, or `CopySlices` on the base of a view.
+
+    A write that autograd does not see, as of `logical_not_`, leaves the history as it was.
+    """
     node, view = result._node, target._view
     if view is None:
         if node is not None:
@@ -276,7 +279,7 @@ def rebase(target: Tensor, result: Tensor, before: Tensor) -> None:
     edge = (before._node, before._nr) if before._requires_grad else None
     alone = (isinstance(node, OpNode) and len(node.output_types()) == 1 and bool(node.edges)
              and node.edges[0] == edge)  # fmt: skip
-    if alone or result._requires_grad or view.base._requires_grad:
+    if alone or result._requires_grad:
         repoint_saved(node, result, target)
         rebase_view(target, node if alone else None, result)
 

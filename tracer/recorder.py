@@ -315,7 +315,7 @@ class Recorder(RandomStates, GradFields, PlainSizes):
         entry.var, entry.seen = value, memory.writes
         unseen = entry.cut or not state.grad_enabled
         # torch's autograd does not see x.logical_not_() of a float either
-        if before in self.needing and (unseen or not (entry.chain or result._requires_grad)):
+        if before in self.needing and (unseen or not result._requires_grad):
             memory.var = self.emit("overwrite", before, memory.var)
             self.needing.add(memory.var)
             if not entry.cut:

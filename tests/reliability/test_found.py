@@ -86,10 +86,11 @@ def test_results_on_one_memory_keep_their_own_history(order, monkeypatch):
     assert [r.requires_grad for r in results] == [k == 0 for k in order]
 
 
+@pytest.mark.parametrize("view", [torch.clone, torch.atleast_1d, torch.atleast_2d])
 @pytest.mark.parametrize("name", ["eq", "gt", "le", "logical_not"])
-def test_history_of_comparisons_in_place(name, monkeypatch):
+def test_history_of_comparisons_in_place(name, view, monkeypatch):
     def program(x):
-        y = x * 2
+        y = view(x * 2)
         getattr(y, name + "_")(*([] if name == "logical_not" else [x]))
         return y
 
