@@ -11,6 +11,7 @@ from ..op import Decompose, define
 from ..types import FLOAT, TensorType, default_dtype, normalize_dim, normalize_dims, type_word
 from ..value import public
 from .arithmetic import conj
+from .complexes import real
 from .extrema import amax
 from .kinds import reduced_shape
 from .reduce import check_tensor, kept, sum_op
@@ -113,7 +114,7 @@ def _logsumexp(x: np.ndarray, *, dim: tuple[int, ...], keepdim: bool = False) ->
 def _logsumexp_expand(self: Any, *, dim: tuple[int, ...], keepdim: bool = False) -> Any:
     if 0 in self.shape:
         return self.new_full(reduced_shape(tuple(self.shape), dim, keepdim), -math.inf)
-    largest = amax(self, dim=dim, keepdim=True)
+    largest = amax(real(self), dim=dim, keepdim=True)
     largest = largest.masked_fill(largest.isinf(), 0)
     result = sum_op((self - largest).exp(), dim=dim, keepdim=True).log() + largest
     return result if keepdim else result.view(reduced_shape(tuple(self.shape), dim, False))

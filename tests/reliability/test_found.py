@@ -56,6 +56,8 @@ PROGRAMS = {
     "a bool filled with a half": (
         lambda x: torch.nn.functional.pad(x > 1, (0, 2), value=0.5), lambda: [torch.arange(3)]),
     "logsumexp of nothing": (lambda x: x.logsumexp(0), lambda: [torch.empty(0)]),
+    "logsumexp of complex numbers": (
+        lambda x: x.logsumexp(0), lambda: [torch.tensor([-20 + 9j, 1 + 20j], requires_grad=True)]),
     "numbers that do not fit the dtype": (
         lambda x: [x / -1, x < -1, x + -1],
         lambda: [torch.tensor([1, 7], dtype=torch.uint8)]),
