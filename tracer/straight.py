@@ -125,6 +125,8 @@ def written(node: Any, settings: Any) -> Straight | None:
             outline = add_outputs(builder, symbols, what.build(symbols))
     except Exception:  # a rule that looks at more than types: it runs on tensors, as ever
         return None
+    if any(v.dtype.compute is not v.dtype.storage for n in builder.nodes for v in n.outputs):
+        return None
     absent = frozenset(k for k, t in enumerate(operands) if t is None)
     return Straight(_function(builder), outline, absent)
 

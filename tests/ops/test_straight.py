@@ -82,6 +82,13 @@ def test_results_that_took_no_part_have_no_gradient(monkeypatch):
     assert x.grad.tolist() == [[1.0] * 3 + [0.0] * 3] * 4
 
 
+def test_half_gradients_keep_their_type(monkeypatch):
+    monkeypatch.setattr(straight, "OFTEN", 0)
+    x = torch.randn(4, 6, dtype=torch.bfloat16, requires_grad=True)
+    (x * x).float().sum().backward()
+    assert x.grad.dtype is torch.bfloat16
+
+
 def test_shapes_are_forgotten_in_time(monkeypatch):
     monkeypatch.setattr(straight, "MOST", 5)
     for size in range(1, 20):
