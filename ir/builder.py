@@ -13,7 +13,7 @@ from typing import Any
 from .bind import interpreting
 from .graph import Graph, Input, Node, Origin, Output, Place, Var, freeze
 from .op import TABLE, Op
-from .types import TensorType, result_type, scalar_dtype
+from .types import TensorType, float32, result_type, scalar_dtype
 from .value import Value
 
 
@@ -146,5 +146,8 @@ def number_type(value: Any, operands: Sequence[Any], op: Op | None = None) -> An
     values = [v for v in operands if isinstance(v, Value)]
     if not values:
         return scalar_dtype(value)
-    promote = result_type if op is None or op.promote is None else op.promote
-    return promote([*values, value])
+    if op is None or op.promote is None:
+        return result_type([*values, value])
+    dtype = op.promote([*values, value])
+    exact = op.exact_second and operands[1] is value and any(v.ndim for v in values)
+    return float32 if exact and dtype.compute is not dtype.storage else dtype

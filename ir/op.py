@@ -10,6 +10,10 @@ Note [The save list]
     rule want a gradient) and, where the input is variadic, `i` (its position). `define()` refuses
     any other name.
 
+Note [Numbers beside halves]
+    A number or 0-d tensor beside 16-bit floats is rounded to one of them first, but where a kernel
+    of torch reads its second operand in float32: `exact_second` says so. In the graph a number has
+    the type it is read in, but beside nothing but 0-d tensors, where it would decide the result's.
 """
 
 from __future__ import annotations
@@ -115,6 +119,7 @@ class Op:
     random: bool = False
     data_shape: bool = False  # do output shapes depend on values?
     moves_data: bool = False
+    exact_second: bool = False  # see Note [Numbers beside halves]
     out_argument: bool = False
     # NumPy's evaluation of float operands where no attribute is given, if `numpy` is slower
     ufunc: Any = None
@@ -127,6 +132,11 @@ class Op:
 
     def __call__(self, *inputs: Any, **attrs: Any) -> Any:
         return state.top(self, inputs, attrs)
+
+    def reads_exactly(self, position: int, operand: Any, common: Any) -> bool:
+        """See Note [Numbers beside halves]; `common` is the dtype that promotion gives."""
+        return (self.exact_second and position == 1 and common.compute is not common.storage
+                and operand.dtype is not common and not operand.ndim)  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

@@ -16,7 +16,6 @@ from ..ir.ops import as_eager
 from ..ir.types import (
     FLOAT,
     FROM_NUMPY,
-    DType,
     TensorType,
     bfloat16,
     float32,
@@ -25,9 +24,8 @@ from ..ir.types import (
 )
 from .history import attach_views, history, input_type, record, refresh_view
 from .large import LARGE, Kernels, is_large
-from .promotion import cast_array, common_dtype, compute_array, convert_operand, round_to
+from .promotion import cast_array, common_dtype, convert_operand, round_to, widened_operand
 from .quiet import quiet, restore
-from .scalars import RunTimeNumber
 from .tensor import PLAIN, Tensor
 
 ndarray = np.ndarray
@@ -45,7 +43,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if result is not None:
         return result
     needs_grad = half = False
-    mark = wanted = None
+    mark = None
     arrays = []
     for value in inputs:
         if isinstance(value, Tensor):
@@ -63,13 +61,12 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         dtype = attrs.get("dtype")
         if dtype is not None and dtype.compute is not dtype.storage:
             half = True
-    if op.promote is not None:
-        wanted = common_dtype(op, inputs)
+    if half and not op.moves_data:
+        results = run_half(op, inputs, attrs)
+    else:
+        wanted = None if op.promote is None else common_dtype(op, inputs)
         if wanted is not None:
             arrays = [convert_operand(v, wanted) for v in inputs]
-    if half and not op.moves_data:
-        results = run_half(op, inputs, arrays, attrs, wanted)
-    else:
         results = evaluate(op, inputs, arrays, attrs)
     single = type(results) is not tuple
     outputs = [wrap(results)] if single else [wrap(result) for result in results]
@@ -290,14 +287,10 @@ def wrap(result: Any) -> Tensor:
 # --- half precision ------------------------------------------------------------------------------
 
 
-def run_half(op: Op, inputs: Any, arrays: list[Any], attrs: Any, wanted: DType | None) -> Any:
+def run_half(op: Op, inputs: Any, attrs: Any) -> Any:
     """16-bit floats are computed in float32 and rounded once, at the end."""
-    widened = []
-    for value, array in zip(inputs, arrays):
-        if isinstance(value, Tensor) and type(value) is not RunTimeNumber:
-            widened.append(compute_array(array, wanted if wanted is not None else value.dtype))
-        else:
-            widened.append(array)
+    common = None if op.promote is None else op.promote(inputs)
+    widened = [widened_operand(op, k, value, common) for k, value in enumerate(inputs)]
     results = evaluate(op, inputs, widened, attrs)
     types = op.infer_types(operand_types(op, inputs), attrs)
     listed = results if type(results) is tuple else (results,)

@@ -44,9 +44,26 @@ def convert_operand(value: Any, dtype: DType) -> Any:
     array = value._array
     if value.dtype is dtype:
         return array
-    if type(value) is RunTimeNumber and dtype.compute is not dtype.storage:
-        return array.astype(dtype.compute)  # a number beside 16-bit floats is not rounded to one
     return cast_array(array, value.dtype, dtype)
+
+
+def widened_operand(op: Op, position: int, value: Any, dtype: DType | None) -> Any:
+    """An operand beside 16-bit floats, in float32; see Note [Numbers beside halves].
+
+    `dtype` is what promotion gives, None for ops that do not promote.
+    """
+    if isinstance(value, Tensor) and type(value) is not RunTimeNumber:
+        array = value._array
+        if dtype is None:
+            return compute_array(array, value.dtype)
+        if op.reads_exactly(position, value, dtype):
+            return compute_array(array, value.dtype).astype(dtype.compute)
+        return compute_array(convert_operand(value, dtype), dtype)
+    if value is None or dtype is None:
+        return value
+    number = np.asarray(getattr(value, "_array", value)).astype(dtype.compute)
+    exact = op.exact_second and position == 1
+    return number if exact else compute_array(round_to(number, dtype), dtype)
 
 
 def cast_array(array: np.ndarray, source: DType, target: DType) -> np.ndarray:

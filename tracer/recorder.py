@@ -22,10 +22,10 @@ import weakref
 from typing import Any
 
 from ..ir.bind import interpreting, state
-from ..ir.builder import Builder, Symbol
+from ..ir.builder import Builder, Symbol, number_type
 from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
 from ..ir.op import TABLE, Op
-from ..ir.types import FLOAT, result_type
+from ..ir.types import FLOAT
 from .inplace import look, put
 from .rebase import Unwritable
 from .recorded import (
@@ -150,22 +150,20 @@ class Recorder(RandomStates, GradFields, PlainSizes):
 
     def operand(self, op: Op, value: Any, inputs: Any) -> Var | None:
         if isinstance(value, RunTimeNumber):
-            return self.number_operand(value, inputs)
+            return self.number_operand(op, value, inputs)
         if isinstance(value, Tensor):
             return self.var_of(value)
         if value is None:
             return None
-        from ..ir.builder import number_type
-
         return self.builder.constant(value, number_type(value, inputs, op))
 
-    def number_operand(self, value: Any, inputs: Any) -> Var:
+    def number_operand(self, op: Op, value: Any, inputs: Any) -> Var:
         """A run-time number beside tensors takes the dtype a Python number would."""
         var = self.var_of(value)
         tensors = [v for v in inputs if isinstance(v, Tensor) and not isinstance(v, RunTimeNumber)]
         if not tensors:
             return var
-        dtype = result_type([*tensors, 1.0])
+        dtype = number_type(value, inputs, op)
         return var if dtype is var.dtype else self.emit("cast", var, dtype=dtype)
 
     def emit(self, name: str, *operands: Var, **attrs: Any) -> Var:

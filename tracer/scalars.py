@@ -34,7 +34,7 @@ class RunTimeNumber(Tensor):
         return hash(float(self))
 
     def _compare(self, other: Any, how: Any) -> Any:
-        if isinstance(other, Tensor) and not isinstance(other, RunTimeNumber):
+        if is_tensor(other):
             return NotImplemented
         mine = self._array.item()
         theirs = other._array.item() if isinstance(other, RunTimeNumber) else other
@@ -67,7 +67,12 @@ class RunTimeNumber(Tensor):
             return float(self) ** other  # an error, or a complex number
         return TABLE["pow_scalar"](self, exponent=other)
 
+    def __mul__(self, other: Any) -> Any:
+        return NotImplemented if is_tensor(other) else super().__mul__(other)
+
     def __truediv__(self, other: Any) -> Any:
+        if is_tensor(other):
+            return NotImplemented
         return super().__truediv__(divisor(other, "float division by zero"))
 
     def __rtruediv__(self, other: Any) -> Any:
@@ -107,6 +112,11 @@ class RunTimeNumber(Tensor):
 
 
 NUMBERS = (int, float, bool)
+
+
+def is_tensor(value: Any) -> bool:
+    """No number: it knows itself what a number on its left does to it."""
+    return isinstance(value, Tensor) and not isinstance(value, RunTimeNumber)
 
 
 def divisor(value: Any, message: str) -> Any:

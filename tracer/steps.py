@@ -17,7 +17,7 @@ from ..ir.bind import interpreting
 from ..ir.builder import Builder, Symbol, number_type
 from ..ir.graph import CAPTURED, SCALAR, WRITE, Graph, Output, Place, Var
 from ..ir.op import TABLE, Op
-from ..ir.types import TensorType, float64, result_type
+from ..ir.types import TensorType, float64
 from .rebase import look, put
 
 ALIAS, WRITTEN = "alias", "write"  # steps that are no ops
@@ -121,9 +121,9 @@ class Assembly:
             self.apply(step.kind, step)
 
     def apply(self, op: Op, step: Step) -> None:
-        tensors = [Symbol(self.value(key)) for key in step.operands if is_tensor(key)]
-        operands = [self.value(key) if is_tensor(key) else self.number(key, tensors)
-                    for key in step.operands]  # fmt: skip
+        given = [Symbol(self.value(key)) if is_tensor(key) else key for key in step.operands]
+        operands = [each.var if isinstance(each, Symbol) else self.number(op, each, given)
+                    for each in given]  # fmt: skip
         outputs = tuple(map(Var, step.types))
         self.builder.append(op, operands, outputs, step.attrs)
         for var, order in zip(outputs, step.orders):
@@ -134,15 +134,16 @@ class Assembly:
         self.roots.append(memory)
         self.tensors.append(_Look(memory))
 
-    def number(self, key: Any, tensors: list[Symbol]) -> Var | None:
+    def number(self, op: Op, key: Any, given: list[Any]) -> Var | None:
         """A Python number takes the dtype that promotion gives it beside the tensors."""
+        value = 1.0 if key is float else key[1]
+        if value is None:
+            return None
+        dtype = number_type(value, [value if each is key else each for each in given], op)
         if key is not float:
-            value = key[1]
-            if value is None:
-                return None
-            return self.builder.constant(value, number_type(value, tensors))
-        var, dtype = next(self.floats), result_type([*tensors, 1.0]) if tensors else float64
-        if dtype is float64:
+            return self.builder.constant(value, dtype)
+        var = next(self.floats)
+        if dtype is float64 or not any(isinstance(each, Symbol) for each in given):
             return var
         with interpreting(self.builder):
             return TABLE["cast"](Symbol(var), dtype=dtype).var

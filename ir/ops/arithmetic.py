@@ -77,13 +77,13 @@ rsub = pointwise(
 )  # fmt: skip
 mul = pointwise(
     "mul", "self other -> result", names=("multiply",), numbers="self other alone",
-    numpy=np.multiply, scalar=lambda s, a, b: s.mul(a, b),
+    numpy=np.multiply, scalar=lambda s, a, b: s.mul(a, b), exact_second=True,
     vjp=dict(self=lambda grad, other: grad * conj(other),
              other=lambda grad, self: grad * conj(self)),
 )  # fmt: skip
 div_op = pointwise(
     "div", "self other -> result", promote="float", domain=(0.5, 3),
-    numpy=np.true_divide, publish=False, scalar=lambda s, a, b: s.div(a, b),
+    numpy=np.true_divide, publish=False, scalar=lambda s, a, b: s.div(a, b), exact_second=True,
     vjp=dict(self=lambda grad, other: grad / conj(other),
              other=lambda grad, self, other: -grad * conj((self / other) / other)),
 )  # fmt: skip
@@ -121,19 +121,19 @@ def _floor_divide(a: Any, b: Any) -> Any:
 
 
 floor_divide = pointwise(
-    "floor_divide", "self other -> result", numbers="self other alone",
+    "floor_divide", "self other -> result", numbers="self other alone", exact_second=True,
     numpy=_floor_divide, scalar=lambda s, a, b: s.floor_divide(a, b),
     node="NotImplemented",
     vjp=dict.fromkeys(("self", "other"), no_derivative(
         "derivative for aten::floor_divide is not implemented")),
 )  # fmt: skip
 trunc_divide = pointwise(
-    "trunc_divide", "self other -> result", publish=False,
+    "trunc_divide", "self other -> result", publish=False, exact_second=True,
     numpy=_trunc_divide, scalar=lambda s, a, b: s.trunc(s.div(a, b)),
     node="DivBackward2", vjp=dict(self=lambda grad: grad * 0, other=lambda grad: grad * 0),
 )  # fmt: skip
 floor_divide_mode = pointwise(
-    "floor_divide_mode", "self other -> result", publish=False,
+    "floor_divide_mode", "self other -> result", publish=False, exact_second=True,
     numpy=_floor_divide, scalar=lambda s, a, b: s.floor_divide(a, b),
     node="DivBackward2", vjp=dict(self=lambda grad: grad * 0, other=lambda grad: grad * 0),
 )  # fmt: skip

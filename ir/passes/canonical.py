@@ -11,7 +11,7 @@ from typing import Any
 
 from ..graph import Graph, Node
 from ..op import TABLE
-from ..types import broadcast_shapes
+from ..types import broadcast_shapes, float32
 from .rewrite import rebuild
 
 
@@ -35,14 +35,18 @@ def pointwise(node: Node, operands: list[Any]) -> Any:
     fitted = [o if o is None else spread(o.to(d), shape) for o, d in zip(operands, dtypes)]
     if all(a is b for a, b in zip(fitted, operands)):
         return None
-    return node.op(*fitted, **dict(node.attrs))
+    result = node.op(*fitted, **dict(node.attrs))
+    return result.to(node.outputs[0].dtype) if len(node.outputs) == 1 else result
 
 
 def wanted_dtypes(node: Node, operands: list[Any]) -> list[Any]:
-    """The dtype each operand is computed in."""
-    if node.op.promote is not None:
-        common = node.op.promote([o for o in operands if o is not None])
-        return [common] * len(operands)
+    """The dtype each operand is computed in; see Note [Numbers beside halves]."""
+    op = node.op
+    if op.promote is not None:
+        common = op.promote([o for o in operands if o is not None])
+        exact = any(o is not None and op.reads_exactly(k, o, common)
+                    for k, o in enumerate(operands))  # fmt: skip
+        return [float32 if exact else common] * len(operands)
     return [None if o is None else o.dtype for o in operands]
 
 

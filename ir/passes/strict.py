@@ -1,10 +1,6 @@
 """For `numerics="strict"`: pointwise ops whose bits depend on who computes them are left to eager.
 
 What rounds at most once has one result, and stays native; so do integers.
-
-Note [Numbers beside halves]
-    Eager computes 16-bit floats in float32, and a Python number beside them is not rounded to 16
-    bits first. In the graph such a number has the tensor's type, so it is made anew in float32.
 """
 
 from __future__ import annotations
@@ -53,13 +49,15 @@ def is_native(node: Node) -> bool:
 
 def as_eager(node: Node, made: dict[Var, Node]) -> list[Node]:
     """The node as eager runs it, after the numbers it takes; see Note [Numbers beside halves]."""
-    op = TABLE["as_eager"]
+    op, exact = TABLE["as_eager"], node.op.exact_second
     common = node.op.promote([v.type for v in node.present()]) if node.op.promote else None
     before: dict[Var | None, Node] = {}
-    for var in node.present():
+    for position, var in enumerate(node.present()):
         if var in made:
-            before[var] = widened(made[var])
-        elif common is not None and var.dtype is not common and common.itemsize == 2:
+            if exact:
+                before[var] = widened(made[var])
+        elif (common is not None and var.dtype is not common and common.itemsize == 2
+              and not node.op.reads_exactly(position, var.type, common)):  # fmt: skip
             before[var] = rounded(node, var, common)
     inputs = tuple(before[v].outputs[0] if v in before else v for v in node.inputs)
     settings: dict[str, Any] = {"op": node.op.name, "settings": tuple(node.attrs)}

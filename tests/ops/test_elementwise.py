@@ -113,3 +113,29 @@ def test_gradients_of_complex_functions_are_conjugated():
                                            + 0.1559020045j])  # fmt: skip
     (grad,) = torch.autograd.grad(z.abs().sum(), z)
     assert grad.tolist() == pytest.approx([v / abs(v) for v in z.tolist()])
+
+
+# What torch gives for x = [1.7, 3.3] in float16 and bfloat16, y and z = 0.30012 (tensor, number)
+BESIDE_HALVES = {
+    "x * y": ([0.51025390625, 0.99072265625], [0.51171875, 0.98828125]),
+    "y * x": ([0.51025390625, 0.990234375], [0.51171875, 0.9921875]),
+    "x / y": ([5.6640625, 11.0], [5.6875, 11.0]),
+    "x + y": ([2.0, 3.6015625], [2.0, 3.59375]),
+    "x - y": ([1.400390625, 3.0], [1.40625, 3.0]),
+    "x + z": ([2.0, 3.6015625], [2.0, 3.59375]),
+    "x * z": ([0.51025390625, 0.99072265625], [0.51171875, 0.98828125]),
+    "z * x": ([0.51025390625, 0.99072265625], [0.51171875, 0.98828125]),
+    "z / x": ([0.1766357421875, 0.0909423828125], [0.17578125, 0.0908203125]),
+}
+
+
+@pytest.mark.parametrize("numerics", ["eager", "default", "strict"])
+@pytest.mark.parametrize("text", BESIDE_HALVES)
+def test_numbers_beside_halves(text, numerics):
+    function = eval(f"lambda x, y, z: {text}")
+    if numerics != "eager":
+        function = torch.compile(function, numerics=numerics)
+    for dtype, expected in zip((torch.float16, torch.bfloat16), BESIDE_HALVES[text]):
+        x = torch.tensor([1.7, 3.3], dtype=dtype)
+        for _ in range(2):
+            assert function(x, torch.tensor(0.30012), 0.30012).tolist() == expected
