@@ -63,9 +63,12 @@ def possible(p: Matmul) -> list[type[Kernel]]:
 # too few rows to pay for packing it; a single row over a large B streams it; the rest is packed.
 
 
-def choose(p: Matmul) -> type[Kernel]:
-    """The kind of kernel for a product; see Note [Which kernel]."""
-    kinds = possible(p)
+def choose(p: Matmul, in_place: bool = False) -> type[Kernel]:
+    """The kind of kernel for a product; see Note [Which kernel].
+
+    `in_place`: the epilogue reads C's memory, so sums may not be stored there before it.
+    """
+    kinds = [kind for kind in possible(p) if not (in_place and kind.stores_sums)]
     if not kinds:
         raise ValueError(f"{p.name}: C has strides {p.c}; one of them must be 1, so copy it first")
     short, b_bytes = min(p.m, p.n), p.k * max(p.m, p.n) * SIZE[ELEMENT[p.dtype]]

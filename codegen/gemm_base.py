@@ -162,6 +162,7 @@ class Kernel:
                          f"i64 {totals[name]}")  # fmt: skip
         return "".join(f"  {line}\n" for line in lines)
 
+    stores_sums = False  # are sums stored in C before the epilogue?
     # kinds that finish elements in a loop of its own say over which columns here
     pass_columns: tuple[str, str] | None = None
     pass_rows = ("%first", "%last")

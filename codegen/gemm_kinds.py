@@ -83,6 +83,7 @@ class Dot(Grid):
     """Vectors along k, in which A's rows and B's columns must be contiguous; C has any strides."""
 
     template, kind = "gemm_dot.ll.j2", "dot"
+    stores_sums = True
 
     def __init__(self, p: Matmul, target: Target):
         if p.m < p.n:  # chunks cut rows, so the longer side should be rows

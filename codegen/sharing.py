@@ -49,7 +49,12 @@ class Sharing:
         return [var for var in stores if self.plan.home.get(var) is cluster]
 
     def overwritten(self, var: Var) -> Iterator[Var]:
-        """Values that `var` may take the memory of, through marks of values never stored."""
+        """Values that `var` may take the memory of, through marks of values never stored.
+
+        Not of a tail: the best kernel for its product may store sums before the tail reads.
+        """
+        if self.plan.home[var] in self.tails:
+            return
         waiting, seen = [var], {var}
         loads = self.read(self.plan.home[var])
         while waiting:

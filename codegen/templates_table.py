@@ -111,9 +111,11 @@ def matmul(build: Any, node: Node, tail: Any = None) -> None:
 def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
                    operands: list[Operand]) -> None:  # fmt: skip
     then, calls = product.epilogue.probe(product.dtype) if product.epilogue else ("", False)
-    whole = identity(replace(product, epilogue=None), then, len(operands), build.target)
+    in_place = any(o.buffer == operands[2].buffer for o in operands[3:])
+    whole = identity(replace(product, epilogue=None), then, len(operands), in_place, build.target)
     name = "g" + whole[:20]
-    kernel = gemm.emit(replace(product, name=f"{name}.product"), build.target)
+    kernel = gemm.emit(replace(product, name=f"{name}.product"), build.target,
+                       gemm.choose(product, in_place))  # fmt: skip
     element = gemm.ELEMENT[product.dtype]
     if isinstance(kernel.kernel, gemm.Packed):
         add_core(build, element, bool(kernel.kernel.product.fold))

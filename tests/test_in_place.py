@@ -115,3 +115,26 @@ graph @f(%0: f32[64,64], %1: f32[64,64]) {
     graph = optimise(ir.parse(text))
     with_marks, without = map(compile_graph, (graph, graph.unmarked()))
     assert with_marks.runnable.plan.total < without.runnable.plan.total
+
+
+@pytest.mark.parametrize("rows, inner, columns", [(2, 64, 256), (1, 64, 256), (40, 300, 30),
+                                                  (3, 20, 40), (64, 128, 96)])  # fmt: skip
+def test_a_product_is_not_stored_over_what_its_tail_reads(rows, inner, columns):
+    """Some kernels store sums where the result goes, and do the tail in a loop after that."""
+
+    def write(p, x, w):
+        p.copy_(p * 0.5 + x @ w.t())
+
+    def temporary(p, x, w):
+        y = (p + 1).matmul(torch.eye(columns))
+        return (y + x @ w.t()).exp().sum(), y.shape
+
+    shapes = (rows, columns), (rows, inner), (columns, inner)
+    p, x, w = (torch.linspace(-1, 1, a * b).reshape(a, b) / 8 for a, b in shapes)
+    for function in (write, temporary):
+        compiled, q = torch.compile(function), p.clone()
+        for _ in range(4):
+            expected, found = function(p, x, w), compiled(q, x, w)
+            torch.testing.assert_close(q, p)
+            if expected is not None:
+                torch.testing.assert_close(found[0], expected[0])
