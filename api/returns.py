@@ -39,6 +39,14 @@ _EFFECTS: dict[str, Any] = {
     "CALL": lambda arg: (arg + 2, 1), "CALL_KW": lambda arg: (arg + 3, 1),
     "DELETE_FAST": (0, 0),
 }  # fmt: skip
+if sys.version_info < (3, 11):  # calls have no null below the function, operators have names
+    _EFFECTS |= {
+        "LOAD_GLOBAL": (0, 1), "CALL_METHOD": lambda arg: (arg + 2, 1),
+        "CALL_FUNCTION": lambda arg: (arg + 1, 1), "CALL_FUNCTION_KW": lambda arg: (arg + 2, 1),
+        **{f"{kind}_{word}": (2, 1) for kind in ("BINARY", "INPLACE")
+           for word in ("ADD", "SUBTRACT", "MULTIPLY", "TRUE_DIVIDE", "FLOOR_DIVIDE", "POWER",
+                        "MODULO", "MATRIX_MULTIPLY")},
+    }  # fmt: skip
 _JUMPS = {"POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_NONE",
           "POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE",
           "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"}  # fmt: skip
