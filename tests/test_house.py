@@ -93,6 +93,10 @@ def test_ruff(command):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
 
 
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.3.0",
+    reason="NumPy's own annotations do not pass a strict check before 2.3",
+)
 def test_types_of_the_ir(tmp_path):
     """mypy sees the package as it is installed: `api/` is `wengert`, the rooms are inside."""
     package = tmp_path / "wengert"
@@ -103,8 +107,6 @@ def test_types_of_the_ir(tmp_path):
         (package / room).symlink_to(ROOT / room)
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent",
                "--cache-dir", str(tmp_path / "cache"), "-p", "wengert.ir"]  # fmt: skip
-    if np.lib.NumpyVersion(np.__version__) < "2.3.0":  # arrays have no default parameters yet
-        command.append("--allow-any-generics")
     environment = {**os.environ, "MYPYPATH": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
