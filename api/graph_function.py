@@ -7,7 +7,8 @@ inputs, so higher orders need no further code.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from .ir.types import uint8
 from .settings import DEFAULT, Settings
 from .tracer.eager import history
 from .tracer.generator import Generator
+from .tracer.storage import Storage
 from .tracer.tape import FREED, Node, describe_place, next_sequence, user_place
 from .tracer.tensor import Tensor
 
@@ -35,6 +37,7 @@ class GraphFunction:
         name: str = "",
         needs: list[int] | None = None,
         volatile: tuple[int, ...] = (),
+        reread: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
         settings: Settings = DEFAULT,
         generators: Sequence[Any] = (),
     ):
@@ -54,6 +57,9 @@ class GraphFunction:
             k for k, o in enumerate(results)
             if o.var.dtype.is_differentiable and (needs is None or k in needs)
         ]  # fmt: skip
+        # by gradient: results that eager's backward reads again, so that nobody may write there
+        self.reread = [reread.get(k, ()) for k in self.differentiable]
+        self.held = sorted({position for positions in self.reread for position in positions})
         self.out_types = tuple(results[k].var.type for k in self.differentiable)
         self.reached = reverse.reached(self.trace, self.differentiable)
 
@@ -205,6 +211,8 @@ class GraphFunction:
         parts, _, backward = self.split(wanted)
         node = CompiledFunctionBackward(self, parts, backward, inputs, wanted, saved)
         node.states = states
+        if self.held:
+            node.held = {k: (storage := results[k].storage_, storage.version) for k in self.held}
         for number, position in enumerate(self.differentiable):
             tensor = results[position]
             tensor._node, tensor._nr, tensor._requires_grad = node, number, True
@@ -234,6 +242,7 @@ class CompiledFunctionBackward(Node):
     __module__ = "builtins"
     freed: Any = None
     states: Sequence[Any] = ()
+    held: dict[int, tuple[Storage, int]] | None = None  # results that must not be written
 
     def __init__(
         self,
@@ -256,6 +265,8 @@ class CompiledFunctionBackward(Node):
     def apply(self, grads: list[Any]) -> list[Any]:
         if self.saved is None:
             raise RuntimeError(FREED if self.freed is None else self.freed.message())
+        if self.held is not None:
+            self.check_results(grads)
         arrived = [g for g in grads if g is not None]
         if state.grad_enabled:
             return self.differentiable_apply(grads, arrived)
@@ -281,22 +292,32 @@ class CompiledFunctionBackward(Node):
         return result
 
     def checked(self, position: int) -> Tensor:
-        tensor, version = self.inputs[position], self.versions[position]
-        if tensor._storage is not None and tensor._storage.version != version:
-            from .tracer.inplace import last_write
-
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: input {position} of compiled {self.function.name}, called at "
-                f"{describe_place(self.place)}, is at version {tensor.storage_.version}; expected "
-                f"version {version} instead. It was changed at {last_write(tensor.storage_)}. "
-                "Hint: clone() the value before changing it."
-            )
+        tensor = self.inputs[position]
+        if tensor._storage is not None:
+            self.check(tensor._storage, self.versions[position], f"input {position}")
         return tensor
+
+    def check_results(self, grads: list[Any]) -> None:
+        """Where eager kept results for the gradients that arrived, nobody may have written."""
+        assert self.held is not None
+        for number in numbers_of(grads):
+            for position in self.function.reread[number]:
+                self.check(*self.held[position], f"result {position}")
+
+    def check(self, storage: Storage, version: int, what: str) -> None:
+        if storage.version == version:
+            return
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an "
+            f"inplace operation: {what} of compiled {self.function.name}, called at "
+            f"{describe_place(self.place)}, is at version {storage.version}; expected "
+            f"version {version} instead. It was changed at {describe_place(storage.written)}. "
+            "Hint: clone() the value before changing it."
+        )
 
     def input_array(self, position: int) -> np.ndarray:
         return self.checked(position)._array
 
     def release(self, freed: Any) -> None:
-        self.saved = self.inputs = None
+        self.saved = self.inputs = self.held = None
         self.freed = freed

@@ -25,6 +25,7 @@ class Path:
     branches: list[Branch]
     needing: set[Var]  # Vars that require grad in eager's eyes
     needs: list[int]  # results that get history
+    reread: dict[int, tuple[int, ...]]  # of these: the results that their backward reads again
     # what is made of the results
     structure: Any
     makers: list[Any]
@@ -65,6 +66,7 @@ def path_of(recording: Any) -> Path:
         branches=list(recorder.branches),
         needing=recorder.needing,
         needs=recording.needs,
+        reread=recording.reread,
         structure=recording.structure,
         makers=recording.makers,
         grad_effects=recording.grad_effects,

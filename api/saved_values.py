@@ -42,11 +42,30 @@ def saved_by_graph(results: list[Tensor]) -> set[int]:
     return found
 
 
+def storage_of(entry: Any) -> Any:
+    """The memory of something that a node keeps."""
+    return entry.storage if isinstance(entry, SavedOutput) else entry.storage_
+
+
+def reread_results(results: list[Tensor], needs: list[int]) -> dict[int, tuple[int, ...]]:
+    """For results with history: which results eager's backward from there reads again.
+
+    Writing into those before backward is an error.
+    """
+    found = {}
+    for position in needs:
+        kept = {id(storage_of(entry)) for node in nodes_behind([results[position]])
+                for entry, _ in saved_in(node)}  # fmt: skip
+        reread = tuple(k for k, t in enumerate(results) if id(t._storage) in kept)
+        if reread:
+            found[position] = reread
+    return found
+
+
 def overwritten(results: list[Tensor]) -> str:
     """Why backward through the results will raise: a value it needs was written in place."""
     for node in nodes_behind(results):
         for entry, version in saved_in(node):
-            storage = entry.storage if isinstance(entry, SavedOutput) else entry._storage
-            if storage is not None and storage.version != version:
+            if storage_of(entry).version != version:
                 return f"a value that {node.name()} needs is written in place: backward will raise"
     return ""

@@ -65,6 +65,7 @@ class Segment:
         needs = facts.needs if self.end is not None else [
             k for k, o in enumerate(results) if o.var in facts.needing]  # fmt: skip
         self.function = GraphFunction(graph, needs=needs, volatile=self.volatile(needed),
+                                      reread=facts.reread if self.end is not None else {},
                                       settings=facts.settings, generators=generators)  # fmt: skip
 
     def volatile(self, needed: list[Var]) -> tuple[int, ...]:
@@ -108,7 +109,7 @@ class Facts:
         self.sources = path.sources
         self.flags = path.flags
         self.needing = path.needing
-        self.needs = path.needs
+        self.needs, self.reread = path.needs, path.reread
         self.inputs = {i.var: i for i in graph.inputs}
         self.keys: dict[Var, Any] = {i.var: ("in", k) for k, i in enumerate(graph.inputs)}
         for index, node in enumerate(graph.nodes):
