@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, NamedTuple
 
@@ -98,7 +99,7 @@ def start_gradient(position: int, out: Any, grad: Any, batched: bool) -> Any:
 
 
 def implicit_gradient(dtype: Any, shape: tuple[int, ...]) -> Any:
-    if Size(shape).numel() != 1:
+    if math.prod(shape) != 1:
         raise RuntimeError(
             "grad can be implicitly created only for scalar outputs; this one has shape "
             f"{list(shape)}: reduce it (sum(), mean()) or pass gradient="
@@ -107,7 +108,8 @@ def implicit_gradient(dtype: Any, shape: tuple[int, ...]) -> Any:
         raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
                            f"{dtype!r}")  # fmt: skip
     if state.top is state.bottom and dtype.compute is dtype.storage:
-        return Tensor._wrap(np.ones(shape, dtype.storage), dtype)
+        one = np.ones(shape, dtype.storage) if shape else np.array(1, dtype.storage)  # quicker
+        return Tensor._wrap(one, dtype)
     return TABLE["full"](size=tuple(shape), fill_value=1, dtype=dtype)
 
 
