@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .tracer.saved import SavedOutput
+from .tracer.function import BackwardNode
+from .tracer.saved import Freed, SavedOutput
 from .tracer.tensor import Tensor
 
 
@@ -23,9 +24,12 @@ def nodes_behind(results: list[Tensor]) -> Iterator[Any]:
 
 def saved_in(node: Any) -> Iterator[tuple[Any, int]]:
     """The tensors and outputs that a node keeps, with the versions they had."""
-    saved = getattr(node, "saved", ())
-    for entry, version in zip(saved, getattr(node, "versions", ())) if (
-            isinstance(saved, tuple)) else ():  # fmt: skip
+    if isinstance(node, BackwardNode):
+        saved = [] if isinstance(node._saved, Freed) else [entry[:2] for entry in node._saved]
+    else:
+        entries = getattr(node, "saved", None)
+        saved = list(zip(entries, node.versions)) if isinstance(entries, tuple) else []
+    for entry, version in saved:
         if isinstance(entry, SavedOutput):
             yield entry, entry.version
         elif isinstance(entry, Tensor):

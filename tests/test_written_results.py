@@ -18,6 +18,18 @@ def branch(x):
     return (y, y * 2) if x.sum() > 0 else (y * 2, y)
 
 
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0]
+
+
 def unseen(tensor):
     with torch.no_grad():
         tensor.mul_(2)
@@ -44,7 +56,7 @@ def outcome(function, write, written, root):
 @pytest.mark.parametrize(("body", "written", "root", "raises"), [
     (torch.exp, 0, 0, True), (lambda x: x + 1, 0, 0, False), (view, 0, 0, True),
     (two, 0, 1, True), (two, 0, 0, False), (two, 1, 1, False),
-    (branch, 0, 1, True), (branch, 1, 0, False),
+    (branch, 0, 1, True), (branch, 1, 0, False), (Exp.apply, 0, 0, True),
 ])  # fmt: skip
 def test_backward_raises_where_eager_does(body, written, root, raises, write):
     expected = outcome(body, WRITES[write], written, root)
