@@ -8,6 +8,7 @@ from .graph import GRAD_OF, INPUT_KINDS, OUTPUT_KINDS, RANDOM, WRITE, Graph, Nod
 from .lifetimes import Lifetimes
 from .ops.drawing import STATE, sample
 from .printer import number, print_node
+from .types import DType
 
 NAME = re.compile(r"[^\W\d]\w*")
 
@@ -130,6 +131,9 @@ def check_types(node: Node) -> str:
         wanted = op.infer_types(types, dict(node.attrs))
     except Exception as error:  # rules of inference say no in many ways
         return f"{op.name}: inference refuses the operands: {error}"
+    strange = [t.dtype for t in wanted if not isinstance(t.dtype, DType)]
+    if strange:
+        return f"{op.name}: {strange[0]!r} is no element type"
     got = tuple(v.type for v in node.outputs)
     if op.data_shape and len(wanted) == len(got):  # only the values say which shape
         wanted = tuple(w._replace(shape=g.shape) for w, g in zip(wanted, got))

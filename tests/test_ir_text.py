@@ -206,6 +206,7 @@ def test_errors_say_where_and_what(text, message):
         ("%1: f32[] = sum %0", "attribute 'dim' is missing"),
         ("%1: f32[] = sum %0 {dim=(7,)}", "inference refuses"),
         ("%1: f32[2], %2: f32[2] = neg %0", r"expected f32\[2\], got f32\[2\], f32\[2\]"),
+        ("%1: f32[2] = cast %0 {dtype=4}", "4 is no element type"),
         ("%1: f32[2] = call %0, %0 {backward=1, count=1, outputs=1}", "backward must be a graph"),
     ],
 )
