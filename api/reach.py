@@ -7,6 +7,11 @@ Note [Names]
     Of an object of the user's only the attributes count that some code in sight names: a trainer
     may keep books that the body never opens. Code that asks by computed names (`getattr`, `vars`)
     may read all. What runs without being named (`__mul__`, `forward`) is in sight with its class.
+
+Note [Large arrays]
+    Comparing a large array at every call would take longer than most calls. A body that names one
+    runs in Python at every call. One that lies in a container, such as a dict of settings and data
+    of which the body reads the settings, is taken to stay as it is: docs/compile.md says so.
 """
 
 from __future__ import annotations
@@ -88,6 +93,7 @@ class Reach:
         self.keep: list[Any] = []  # so that no id in `seen` is used again
         self.names = Names()
         self.owners: list[Owner] = []
+        self.depth = 0  # of containers that are being looked through
         self.named: set[int] = set()  # ids of classes that code names: it may make objects of them
         self.visit(function)
         # arguments that the body also reaches by a name of its own
@@ -277,6 +283,11 @@ class Reach:
     # --- containers ---
 
     def visit_container(self, value: Any) -> None:
+        self.depth += 1
+        self.visit_items(value)
+        self.depth -= 1
+
+    def visit_items(self, value: Any) -> None:
         if isinstance(value, dict):
             self.guards.append(Items(value))
             for name, item in list(value.items()):
@@ -293,6 +304,8 @@ class Reach:
 
     def visit_contents(self, value: Any) -> None:
         size = value.nbytes if isinstance(value, np.ndarray) else len(value)
+        if size > MAX_BYTES and self.depth and isinstance(value, np.ndarray):
+            return  # see Note [Large arrays]
         if size > MAX_BYTES or getattr(value, "dtype", None) == np.dtype(object):
             self.problem(f"the body can reach a large {type(value).__name__}; pass a tensor")
             return

@@ -372,3 +372,18 @@ def memo_decorator(wrap):
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
 def test_scenario(run):
     check(run)
+
+
+def test_settings_may_lie_beside_large_data():
+    d = {"steps": 3, "batches": [(np.zeros((100, 50)),)], "weights": {"w": np.ones((300, 9))}}
+
+    def body(x):
+        for _ in range(d["steps"]):
+            x = x * 2
+        return x
+
+    compiled = torch.compile(body)
+    assert [compiled(torch.ones(2)).tolist() for _ in range(3)] == [[8.0, 8.0]] * 3
+    assert "replayed 2 times" in compiled.explain()
+    d["steps"] = 2
+    assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
