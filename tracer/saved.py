@@ -128,7 +128,8 @@ class Plan:
         self.keys = (*sorted(inputs), *(~k for k in sorted(outputs)))
         self.slots = {key: slot for slot, key in enumerate(self.keys)}
         self.plain = not outputs
-        self.straight: dict[Any, Any] = {}  # see Note [Straight derivatives]
+        # see Note [Straight derivatives]; None where the rules themselves are as quick
+        self.straight: dict[Any, Any] | None = {}
         # written at the first backward: most ops of the library are never differentiated
         self.pull = self.later("pull", lambda: puller(op, needs))
         self.uniform = self.later("uniform", lambda: uniform_puller(op, needs, self.keys))

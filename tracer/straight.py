@@ -35,6 +35,7 @@ from .texts import code_of
 
 wrapped = Tensor._wrap
 OFTEN = 3  # a derivative that comes so often is written out
+WORTH = 3  # ops on tensors of one type that are dearer than looking up the code for them
 MOST = 512  # derivatives that are remembered for one plan; shapes may be many
 _NO_ATTRS: dict[str, Any] = {}
 
@@ -54,10 +55,12 @@ class Straight:
 def pull(node: Any, grads: list[Any]) -> Any:
     """What the node's puller gives, by straight code; NotImplemented where there is none."""
     plan = node.plan
+    known = plan.straight
+    if known is None:
+        return NotImplemented
     types, attrs = node.types, node.attrs
     settings = settings_of(attrs) if attrs else ()
     here = (node.uniform if types is None else (*types[0], None, *types[1]), settings)
-    known = plan.straight
     found = known.get(here)
     if found.__class__ is not Straight:
         if found is None or found < OFTEN:
@@ -127,6 +130,8 @@ def written(node: Any, settings: Any) -> Straight | None:
         return None
     if any(v.dtype.compute is not v.dtype.storage for n in builder.nodes for v in n.outputs):
         return None
+    if node.types is None and sum(bool(n.inputs) for n in builder.nodes) < WORTH:
+        node.plan.straight = None
     absent = frozenset(k for k, t in enumerate(operands) if t is None)
     return Straight(_function(builder), outline, absent)
 
