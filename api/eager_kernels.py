@@ -20,14 +20,13 @@ import numpy as np
 
 from .executor import native_wanted
 from .ir.builder import Builder
-from .ir.derivative import Derivative, Settings, add_outputs, settings_of
+from .ir.derivative import Derivative, Settings, add_outputs, results_in, settings_of
 from .ir.exact import is_exact
 from .ir.graph import Graph
 from .ir.op import TABLE, Decompose, Op, Reduce, Scalar, Template, View
 from .ir.passes import dead_code, optimise
 from .ir.types import FROM_NUMPY, TensorType
 from .tracer.accumulate import dense
-from .tracer.saved import unpack
 from .tracer.tensor import Tensor
 
 ANY_SIZE = 1_000_003  # stands for all sizes; a prime, so that no loop is specialised for it
@@ -125,9 +124,6 @@ class Draft:
         program = assemble(optimise(self.graph), target())
         return flat(program, ANY_SIZE)
 
-    def results(self, operands: Sequence[Any], made: Sequence[Any]) -> list[Any]:
-        return [None if k is None else operands[k] if k >= 0 else made[~k] for k in self.outline]
-
 
 @lru_cache(maxsize=1024)
 def draft(what: Any, operands: tuple[Operand | None, ...]) -> Draft | None:
@@ -221,7 +217,7 @@ def forward(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
     if done is None:
         return NotImplemented
     made, new = done
-    results = made.results(arrays, new)
+    results = results_in(made.outline, arrays, new)
     return tuple(results) if len(op.outputs) > 1 else results[0]
 
 
@@ -230,26 +226,21 @@ def backward(node: Any, grads: list[Any]) -> Any:
     op, plan = node.op, node.plan
     if not has_kernel(op):
         return NotImplemented
-    if node.types is None:
-        dtype, shape = node.uniform
-        inputs, outputs = (TensorType(dtype, shape),) * len(node.edges), (TensorType(dtype, shape),)
-    else:
-        inputs, outputs = map(tuple, node.types)
-    tensors = grads + [None] * (len(outputs) - len(grads))
-    tensors += [unpack(node, slot) for slot in range(len(plan.keys))]
+    inputs, outputs = node.call_types()
+    tensors = node.operands(grads)
     arrays = as_arrays([v._array if is_plain(v) else v for v in tensors], numbers=False)
     if arrays is None:
         return NotImplemented
     what = Derivative(op, settings_of(node.attrs), plan.needs, plan.keys, inputs, outputs)
     done = None
     if node.types is None and op.kind == "pointwise":
-        whole = TensorType(dtype, (ANY_SIZE,))
+        whole = TensorType(outputs[0].dtype, (ANY_SIZE,))
         done = run_flat(what._replace(inputs=(whole,) * len(inputs), outputs=(whole,)), arrays)
     done = done or run_shaped(what, arrays)
     if done is None:
         return NotImplemented
     made, new = done
-    return made.results(tensors, [Tensor._wrap(a, FROM_NUMPY[a.dtype]) for a in new])
+    return results_in(made.outline, tensors, [Tensor._wrap(a, FROM_NUMPY[a.dtype]) for a in new])
 
 
 def has_kernel(op: Op) -> bool:

@@ -28,6 +28,7 @@ import numpy as np
 from .guards import Attributes, ClassBody, Code, Contents, Guard, Items, Members, Value
 from .places import Cell, Entry, Findings, Item, Slot
 from .plain import PLAIN, is_built_in, is_library, space_of
+from .quiet_code import codes_in
 from .tracer.tensor import Tensor
 
 MAX_OBJECTS = 100_000
@@ -174,13 +175,11 @@ class Reach:
         self.visit_all((function.__kwdefaults__ or {}).values())
 
     def visit_names(self, code: types.CodeType, space: dict[str, Any]) -> None:
-        self.names.add(code)
-        for name in code.co_names:
-            if name in space:
-                self.enter_global(space, name, space[name])
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                self.visit_names(constant, space)
+        for part in codes_in(code):
+            self.names.add(part)
+            for name in part.co_names:
+                if name in space:
+                    self.enter_global(space, name, space[name])
 
     def enter_global(self, space: dict[str, Any], name: str, value: Any) -> None:
         self.find(Entry(space, name, False), value)

@@ -16,6 +16,7 @@ from .codegen.coverage import HOST, how
 from .ir.op import TABLE, Op
 from .ir.types import int64
 from .ir.value import FUNCTIONS
+from .quiet_code import codes_in
 from .tracer.creation import ones, zeros
 from .tracer.ranges import arange
 from .tracer.tensor import Tensor
@@ -161,7 +162,7 @@ def _named(function: types.FunctionType) -> Iterator[Any]:
     for cell in function.__closure__ or ():
         if isinstance(cell.cell_contents, Op | types.FunctionType):
             yield cell.cell_contents
-    for code in _codes(function.__code__):
+    for code in codes_in(function.__code__):
         for word in code.co_names:
             value = function.__globals__.get(word)
             if isinstance(value, Op) or _near(value, function):
@@ -177,11 +178,3 @@ def _near(value: Any, function: types.FunctionType) -> bool:
     return isinstance(value, types.FunctionType) and (
         ".ir.ops." in value.__module__ or value.__module__ == function.__module__
     )
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A code object and those of the functions inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from .ir.texts import function_of
 from .pytree import split, unflatten
 
 
@@ -54,10 +55,10 @@ def packer(structure: Any) -> Any:
         raise KeyError(part[0])
 
     try:
-        exec(f"def pack(leaves): return {text(structure)}", constants)
+        written = f"def pack(leaves): return {text(structure)}"
     except KeyError:
         return lambda leaves: unflatten(structure, iter(leaves))
-    return constants["pack"]
+    return function_of(written, "<wengert pack>", constants)
 
 
 class Writer:
@@ -107,5 +108,4 @@ class Writer:
     def function(self) -> Any:
         leaves = "".join(f"{leaf}, " for leaf in self.leaves)
         body = "\n".join([*self.lines, f"    return ({leaves})"])
-        exec(f"def unpack(args, kwargs):\n{body}", self.constants)
-        return self.constants["unpack"]
+        return function_of(f"def unpack(args, kwargs):\n{body}", "<wengert unpack>", self.constants)

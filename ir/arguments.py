@@ -44,17 +44,19 @@ def whole_number(name: str, argument: str, value: Any, position: int) -> int:
 
 def fill_number(name: str, value: Any, position: int = 2) -> Any:
     """The argument `fill_value`: a number, or a tensor without dims that stands for one."""
-    if isinstance(value, Value) and value.ndim == 0 and not value.requires_grad:
-        return value
-    return plain_number(name, "fill_value", value, position)
+    return value if is_number_tensor(value) else plain_number(name, "fill_value", value, position)
+
+
+def is_number_tensor(value: Any) -> bool:
+    """Does a tensor stand for the number it holds?"""
+    return isinstance(value, Value) and value.ndim == 0 and not value.requires_grad
 
 
 def plain_number(name: str, argument: str, value: Any, position: int) -> Any:
     """A Python number: `value` itself, or what a NumPy scalar or a tensor without dims holds."""
     if value.__class__ in (int, float, bool):
         return value
-    single = isinstance(value, Value) and value.ndim == 0 and not value.requires_grad
-    if single or isinstance(value, np.generic):
+    if is_number_tensor(value) or isinstance(value, np.generic):
         return value.item()
     if not isinstance(value, int | float | complex):
         raise must_be(name, argument, "Number", value, position)

@@ -75,3 +75,8 @@ def add_outputs(builder: Builder, operands: Sequence[Any], results: Any) -> list
             builder.output(result)
         outline.append(~made[id(result)])
     return outline
+
+
+def results_in(outline: Sequence[int | None], operands: Any, made: Any) -> list[Any]:
+    """The results that `add_outputs` described, given the outputs' values."""
+    return [None if k is None else operands[k] if k >= 0 else made[~k] for k in outline]

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .op import ATTR, GRAD, GRADS, INDEX, INPUT, INPUT_TYPE, OUTPUT, OUTPUT_TYPE, TABLE
+from .texts import function_of
 from .types import TensorType, same_shape
 
 if TYPE_CHECKING:
@@ -123,9 +124,8 @@ def write_puller(
         else:
             lines += [f"        {line}" for line in fitted(f"r{position}", call, position)]
     lines.append(f"    return [{', '.join(f'r{k}' for k in range(len(needs)))}]")
-    exec(compile("\n".join(lines), f"<wengert pull {op.name}>", "exec"), names)
-    result: Puller = names["pull"]
-    return result
+    puller: Puller = function_of("\n".join(lines), f"<wengert pull {op.name}>", names)
+    return puller
 
 
 def _condition(rule: Rule) -> str:

@@ -75,6 +75,22 @@ def graphs_round_trip(monkeypatch):
 
 
 @pytest.fixture
+def compiles(monkeypatch):
+    """The texts that reached LLVM."""
+    from wengert.runtime import jit
+
+    seen = []
+    real = jit.compile_text
+
+    def spy(text, *, options=jit.DEFAULT):
+        seen.append(text)
+        return real(text, options=options)
+
+    monkeypatch.setattr(jit, "compile_text", spy)
+    return seen
+
+
+@pytest.fixture
 def failing_function(monkeypatch):
     """A compiled function on which the pass "simplify" failed."""
 

@@ -35,19 +35,23 @@ def class_attributes(wrap):
     return out
 
 
+def with_each(owner, name, f):
+    """Results while an attribute has these values; it gets its first one back."""
+    out = []
+    for value in (2.0, 3.0, 3.0, 4.0):
+        setattr(owner, name, value)
+        out.append(f(data(3)))
+    setattr(owner, name, 2.0)
+    return out
+
+
 config = types.ModuleType("config")
 config.scale = 2.0
 
 
 @scenario
 def python_module_attributes(wrap):
-    f = wrap(lambda x: x * config.scale)
-    out = []
-    for s in (2.0, 3.0, 3.0, 4.0):
-        config.scale = s
-        out.append(f(data(3)))
-    config.scale = 2.0
-    return out
+    return with_each(config, "scale", wrap(lambda x: x * config.scale))
 
 
 class Scaled(nn.Module):
@@ -59,14 +63,7 @@ class Scaled(nn.Module):
 
 @scenario
 def class_attributes_of_modules(wrap):
-    m = Scaled()
-    f = wrap(m)
-    out = []
-    for s in (2.0, 3.0, 3.0, 4.0):
-        Scaled.factor = s
-        out.append(f(data(3)))
-    Scaled.factor = 2.0
-    return out
+    return with_each(Scaled, "factor", wrap(Scaled()))
 
 
 class Obj:

@@ -23,6 +23,7 @@ import numpy as np
 from ..ir.bind import state
 from ..ir.op import Op
 from ..ir.ops.operators import OPERATORS
+from ..ir.texts import code_of
 from ..ir.types import TensorType, bool_, float32, float64
 from ..ir.value import FUNCTIONS, Value
 from . import hooks
@@ -35,7 +36,6 @@ from .saved import SavedOutput, plan_of, save_values
 from .storage import Storage
 from .tape import ANOMALY, accumulator_of, next_sequence, node_class
 from .tensor import PLAIN, Tensor
-from .texts import code_of
 
 
 def leaf_edge(leaf: Tensor) -> Any:

@@ -41,15 +41,6 @@ def quietly(function: Any, *arguments: Any) -> Any:
         restore(token)
 
 
-def call_quietly(function: Any, arguments: Any, attrs: dict[str, Any]) -> Any:
-    """`quietly` for arguments in a tuple or list, and keywords in a dict."""
-    token = quiet()
-    try:
-        return function(*arguments, **attrs)
-    finally:
-        restore(token)
-
-
 def install_filter() -> Any:
     """Ignores NumPy's warnings raised by calls in this package.
 

@@ -18,26 +18,23 @@ Note [Straight derivatives]
 
 from __future__ import annotations
 
-from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from ..ir.builder import Builder
-from ..ir.derivative import Derivative, add_outputs, settings_of
+from ..ir.derivative import Derivative, add_outputs, results_in, settings_of
 from ..ir.graph import Node, Var
 from ..ir.interp import evaluate_op, look
-from ..ir.types import FROM_NUMPY, TensorType
-from .quiet import call_quietly
-from .saved import take
+from ..ir.texts import function_of
+from ..ir.types import FROM_NUMPY
+from .quiet import quietly
 from .tensor import PLAIN, Tensor
-from .texts import code_of
 
 wrapped = Tensor._wrap
 OFTEN = 3  # a derivative that comes so often is written out
 WORTH = 3  # ops on tensors of one type that are dearer than looking up the code for them
 MOST = 512  # derivatives that are remembered for one plan; shapes may be many
-_NO_ATTRS: dict[str, Any] = {}
 
 
 class Straight:
@@ -81,29 +78,15 @@ NEVER = 1 << 30  # a count that says: this one cannot be written
 
 def run(straight: Straight, node: Any, grads: list[Any]) -> Any:
     """The gradients, if the operands are what types say."""
-    operands: list[Any] = list(grads)
-    missing = (1 if node.types is None else len(node.types[1])) - len(operands)
-    if missing:
-        operands += [None] * missing
-    for slot in range(len(node.plan.keys)):
-        operands.append(take(node, slot))
+    operands = node.operands(grads)
     arrays = []
     for number, value in enumerate(operands):
         if value.__class__ in PLAIN:
             arrays.append(value._array)
         elif value is not None or number not in straight.absent:
             return NotImplemented
-    made = call_quietly(straight.function, arrays, _NO_ATTRS)
-    results: list[Any] = []
-    for place in straight.outline:
-        if place is None:
-            results.append(None)
-        elif place >= 0:
-            results.append(operands[place])
-        else:
-            array = made[~place]
-            results.append(wrapped(array, FROM_NUMPY[array.dtype]))
-    return results
+    made = [wrapped(a, FROM_NUMPY[a.dtype]) for a in quietly(straight.function, *arrays)]
+    return results_in(straight.outline, operands, made)
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -111,12 +94,7 @@ def run(straight: Straight, node: Any, grads: list[Any]) -> Any:
 
 def written(node: Any, settings: Any) -> Straight | None:
     """The code for derivatives like this node's; None if it cannot be written."""
-    if node.types is None:
-        one = TensorType(*node.uniform)
-        inputs: Any = (one,) * len(node.edges)
-        outputs: Any = (one,)
-    else:
-        inputs, outputs = map(tuple, node.types)
+    inputs, outputs = node.call_types()
     what = Derivative(node.op, settings, node.plan.needs, node.plan.keys, inputs, outputs)
     operands = [*outputs, *(inputs[k] if k >= 0 else outputs[~k] for k in what.slots)]
     if any(t is not None and t.dtype.compute is not t.dtype.storage for t in operands):
@@ -132,6 +110,7 @@ def written(node: Any, settings: Any) -> Straight | None:
         return None
     if node.types is None and sum(bool(n.inputs) for n in builder.nodes) < WORTH:
         node.plan.straight = None
+        return None
     absent = frozenset(k for k, t in enumerate(operands) if t is None)
     return Straight(_function(builder), outline, absent)
 
@@ -152,7 +131,7 @@ def _function(builder: Builder) -> Any:
         lines += _lines(node, number, names, space)
     results = "".join(f"{names[o.var]}, " for o in builder.outputs)
     lines.append(f"    return ({results})")
-    return FunctionType(code_of("\n".join(lines), "<wengert pull>"), space)
+    return function_of("\n".join(lines), "<wengert pull>", space)
 
 
 def _lines(node: Node, number: int, names: dict[Var, str], space: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from ..ir.types import TensorType
 from ..ir.value import Value
 from .hooks import RemovableHandle
 from .places import add_package_folder, describe_place, line_of, user_place
-from .saved import FREED, Freed, Plan, unpack
+from .saved import FREED, Freed, Plan, take, unpack
 from .shown import RawSaved, saved_attribute, shown_names, tensor_names
 
 # Anomaly mode of the process: empty when off, else a stack of "check for NaN" flags.
@@ -188,6 +188,21 @@ class OpNode(Node, Frame):
 
     def output_types(self) -> tuple[TensorType, ...]:
         return (TensorType(*self.uniform),) if self.types is None else tuple(self.types[1])
+
+    # --- what derivatives as graphs ask (ir/derivative.py) ---
+
+    def call_types(self) -> tuple[tuple[TensorType | None, ...], tuple[TensorType, ...]]:
+        """The types of all inputs, and of all outputs."""
+        if self.types is None:
+            one = TensorType(*self.uniform)
+            return (one,) * len(self.edges), (one,)
+        return tuple(self.types[0]), tuple(self.types[1])
+
+    def operands(self, grads: list[Any]) -> list[Any]:
+        """The gradients of all outputs, None for those that did not arrive, and what was saved."""
+        count = 1 if self.types is None else len(self.types[1])
+        absent = [None] * (count - len(grads))
+        return [*grads, *absent, *[take(self, slot) for slot in range(len(self.plan.keys))]]
 
     # --- what the user may look at ---
 

@@ -5,7 +5,6 @@ import threading
 import pytest
 import wengert as torch
 from wengert import nn
-from wengert.runtime import jit
 
 THREADS = 8
 
@@ -91,25 +90,17 @@ def test_grad_mode_belongs_to_a_thread():
         assert not torch.is_grad_enabled()
 
 
-def test_first_calls_compile_once(monkeypatch, tmp_path):
+def test_first_calls_compile_once(monkeypatch, tmp_path, compiles):
     """Eight first calls: one trace, each text through LLVM once, eight right answers."""
     monkeypatch.setenv("WENGERT_CACHE_DIR", str(tmp_path / "empty"))
-    texts = []
-    real = jit.compile_text
-
-    def spy(text, *, options=jit.DEFAULT):
-        texts.append(text)
-        return real(text, options=options)
-
-    monkeypatch.setattr(jit, "compile_text", spy)
-    factor = 1.0 + id(texts) % 1000 / 1024
+    factor = 1.0 + id(compiles) % 1000 / 1024
     run = torch.compile(lambda x: (x.exp() * factor).sum(1))
     x = torch.linspace(0, 1, 35).view(5, 7)
     expected = (x.exp() * factor).sum(1)
     for found in together(lambda number: run(x)):
         assert torch.allclose(found, expected)
     assert sum(len(traces) for traces in run.traces.values()) == 1
-    assert len(texts) == len(set(texts))
+    assert len(compiles) == len(set(compiles))
 
 
 def test_each_thread_records_for_itself():

@@ -29,20 +29,6 @@ def directory(tmp_path, monkeypatch):
     forget()
 
 
-@pytest.fixture
-def compiles(monkeypatch):
-    """The texts that reached LLVM."""
-    seen = []
-    real = jit.compile_text
-
-    def spy(text, *, options=jit.DEFAULT):
-        seen.append(text)
-        return real(text, options=options)
-
-    monkeypatch.setattr(jit, "compile_text", spy)
-    return seen
-
-
 def forget():
     """As a new process would start: nothing remembered, a sweep due at the next write."""
     cache._memory.clear()
