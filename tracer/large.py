@@ -14,6 +14,11 @@ Note [Large calls]
     arithmetic. Matrix products are judged by their multiplications instead: `MANY` are about as
     long, and a weight of many elements may meet a few rows only.
 
+    A call that is being recorded is made this way once: from then on the compiled graph computes
+    it. So a kernel of its own must pay for its compilation, about 10 ms, at once: below `HUGE`
+    elements NumPy computes it, but for what has a skeleton (products, windows), because these are
+    slow in NumPy, and the graph is likely to need the same code.
+
 `WENGERT_EAGER_KERNELS` sets the number of elements; 0 turns native kernels off.
 """
 
@@ -25,8 +30,11 @@ from typing import Any
 
 from numpy import ndarray
 
+from ..ir.bind import state
+from ..ir.op import Template
+
 LARGE = int(os.environ.get("WENGERT_EAGER_KERNELS", 1 << 16)) or sys.maxsize
-MANY = LARGE << 6
+MANY = HUGE = LARGE << 6
 
 
 def _decline(*call: Any) -> Any:
@@ -48,12 +56,15 @@ def is_large(op: Any, arrays: Any) -> bool:
     """Is a call of `op` large?"""
     if op.kind == "product":
         return arrays[-1].ndim > 1 and arrays[-2].size * arrays[-1].shape[-1] >= MANY
-    return any_large(arrays)
+    if not any_large(arrays):
+        return False
+    recorded = state.top is not state.bottom and state.top is not state.marking
+    return not recorded or isinstance(op.lower, Template) or any_large(arrays, HUGE)
 
 
-def any_large(arrays: Any) -> bool:
+def any_large(arrays: Any, limit: int = LARGE) -> bool:
     """Is one of the operands (arrays, numbers, None) large?"""
     for array in arrays:  # noqa: SIM110  any() takes three times as long
-        if array.__class__ is ndarray and array.size >= LARGE:
+        if array.__class__ is ndarray and array.size >= limit:
             return True
     return False
