@@ -120,7 +120,13 @@ def _new_target_machine(codegen_level: int) -> Any:
 # context and no target machine, so every module has a context of its own, every compilation takes
 # tools that no other has, and the two calls that take nearly all the time go around the lock. If a
 # later llvmlite has no function behind its wrapper, they go through it, and threads wait for each
-# other. Tools are used again, by any thread: llvmlite leaks 1.5 KB of every pass builder.
+# other. Tools are used again, by any thread.
+
+# Note [Builders are replaced]
+# llvmlite leaks 1.5 KB of every pass builder, so one is used again. But every run adds callbacks to
+# it that all later runs call, 10 us each: the thousandth module would take ten times as long as
+# the first. So each serves a few modules only.
+MODULES_PER_BUILDER = 16
 
 
 class _Tools:
@@ -128,7 +134,7 @@ class _Tools:
 
     def __init__(self) -> None:
         self.machines: dict[int, Any] = {}
-        self.builders: dict[Options, Any] = {}
+        self.builders: dict[Options, tuple[Any, int]] = {}  # with how many modules it served
 
     def machine(self, codegen_level: int) -> Any:
         if codegen_level not in self.machines:
@@ -136,14 +142,19 @@ class _Tools:
         return self.machines[codegen_level]
 
     def builder(self, options: Options) -> Any:
-        if options not in self.builders:
-            tuning = _llvm().create_pipeline_tuning_options(options.level)
-            tuning.loop_vectorization = options.loop_vectorize
-            tuning.slp_vectorization = options.slp
-            tuning.loop_unrolling = options.unroll
-            machine = self.machine(options.codegen_level)
-            self.builders[options] = _llvm().create_pass_builder(machine, tuning)
-        return self.builders[options]
+        """A pass builder for one more module; see Note [Builders are replaced]."""
+        builder, served = self.builders.get(options, (None, 0))
+        if served % MODULES_PER_BUILDER == 0:
+            builder = self.new_builder(options)
+        self.builders[options] = builder, served + 1
+        return builder
+
+    def new_builder(self, options: Options) -> Any:
+        tuning = _llvm().create_pipeline_tuning_options(options.level)
+        tuning.loop_vectorization = options.loop_vectorize
+        tuning.slp_vectorization = options.slp
+        tuning.loop_unrolling = options.unroll
+        return _llvm().create_pass_builder(self.machine(options.codegen_level), tuning)
 
 
 _idle: list[_Tools] = []

@@ -187,6 +187,15 @@ def test_dropped_functions_give_their_memory_back():
     assert resident_kilobytes() - before < 2000
 
 
+def test_the_thousandth_module_is_not_slower():
+    """Every run burdens its pass builder, so each builder serves only a few modules."""
+    tools = jit._Tools()
+    uses = 2 * jit.MODULES_PER_BUILDER
+    served = [tools.builder(jit.DEFAULT) for _ in range(uses)]
+    assert len(set(map(id, served))) == 2
+    assert jit.MODULES_PER_BUILDER <= 32
+
+
 def test_importing_the_module_does_not_import_llvmlite():
     code = "import sys, wengert, wengert.runtime.jit; sys.exit('llvmlite' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
