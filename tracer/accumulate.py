@@ -3,7 +3,8 @@
 Note [Taking a gradient]
     The first gradient of a leaf becomes its `.grad`. It is taken as it is when nobody else can see
     it: only the engine refers to the tensor, only the tensor to its array, and the array owns its
-    memory in the leaf's layout. Otherwise it is copied. Reference counts tell; how many the engine
+    memory in the leaf's layout, or looks at all of another that nobody else refers to (a product
+    transposed twice, say). Otherwise it is copied. Reference counts tell; how many the engine
     itself holds is measured once, since it differs between versions of Python.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.bind import notify, state
+from ..ir.types import float32
 from .quiet import quietly
 from .tensor import Tensor
 
@@ -70,7 +72,7 @@ def accumulate(
     else:
         if here is not None:
             leaf._grad = here + grad
-        elif not create_graph and _is_ours(grad, leaf):
+        elif not create_graph and _may_take(grad, leaf):
             leaf._grad = grad
         else:
             leaf._grad = in_layout_of(leaf, grad, create_graph)
@@ -82,49 +84,58 @@ def accumulate(
             hook(leaf)
 
 
-def _is_ours(grad: Tensor, leaf: Tensor) -> bool:
-    """See Note [Taking a gradient]."""
+def _may_take(grad: Tensor, leaf: Tensor) -> bool:
+    """See Note [Taking a gradient]; afterwards the tensor's array owns its memory."""
     if grad.__class__ is not Tensor:
         return False
     array = grad._array
-    return (
-        _getrefcount(grad) <= _TENSOR_COUNT
-        and _getrefcount(array) <= _ARRAY_COUNT
-        and grad._storage is None
-        and not grad._requires_grad
-        and array.base is None
-        and array.flags.writeable
-        and array.strides == leaf._array.strides
-    )
+    if (
+        _getrefcount(grad) > _COUNTS[0]
+        or _getrefcount(array) > _COUNTS[1]
+        or array.strides != leaf._array.strides
+        or grad._storage is not None
+        or grad._requires_grad
+        or not array.flags.writeable
+    ):
+        return False
+    owner = array.base
+    if owner is None:
+        return True
+    if (
+        owner.__class__ is not np.ndarray
+        or _getrefcount(owner) > _COUNTS[2]
+        or owner.base is not None
+        or owner.shape != array.shape
+        or owner.strides != array.strides
+        or owner.dtype is not array.dtype
+    ):
+        return False
+    grad._array = owner
+    return True
 
 
-_TENSOR_COUNT = _ARRAY_COUNT = 0
-
-
-def _measure() -> None:
-    """How many references the engine holds to a gradient that is its own."""
-    global _TENSOR_COUNT, _ARRAY_COUNT
-    counts: list[tuple[int, int]] = []
+def _measured() -> tuple[int, int, int]:
+    """References to a gradient that is the engine's own, to its array, to the array's owner."""
+    counts = []
 
     def look(grad: Tensor) -> None:
         array = grad._array
-        counts.append((_getrefcount(grad), _getrefcount(array)))
+        owner = array.base
+        counts.append((_getrefcount(grad), _getrefcount(array), _getrefcount(owner)))
 
     def receive(slots: list[Any]) -> None:
         grad = slots.pop()
         look(grad)
 
     def send() -> None:
-        from ..ir.types import float32
-
-        slots = [Tensor._wrap(np.zeros(1, np.float32), float32)]
+        slots = [Tensor._wrap(np.zeros((1, 1), np.float32).T, float32)]
         receive(slots)
 
     send()
-    _TENSOR_COUNT, _ARRAY_COUNT = counts[0]
+    return counts[0]
 
 
-_measure()
+_COUNTS = _measured()
 
 
 def in_layout_of(leaf: Tensor, grad: Tensor, create_graph: bool) -> Tensor:

@@ -18,8 +18,9 @@ import threading
 from typing import Any
 
 from ..ir.bind import state
-from . import straight
+from . import familiar
 from .accumulate import accumulate, add_into
+from .derive import derive, is_silent
 from .eager import run
 from .engine_hooks import (
     annotate,
@@ -30,7 +31,6 @@ from .engine_hooks import (
     run_tensor_hooks,
     tensor_hooks,
 )
-from .large import LARGE, MANY, Kernels, any_large
 from .places import user_place
 from .saved import Freed
 from .tape import ANOMALY, AccumulateGrad, Node
@@ -109,8 +109,22 @@ class Run:
             return node in self.dependencies
         return self.needed.get(node, False) or node in self.captures
 
+    def is_plain(self) -> bool:
+        """Does nobody look on, and nobody ask for more than gradients of leaves?"""
+        return (
+            state.top is run
+            and not self.create_graph
+            and not self.captures
+            and self.targets is None
+            and not ANOMALY
+        )
+
     def execute(self, roots: list[tuple[Node, int]], grads: list[Any]) -> None:
-        self.freed.place = user_place()
+        place = self.freed.place = user_place()
+        if len(roots) == 1 and self.is_plain() and familiar.backward(
+            *roots[0], grads[0], None if self.retain_graph else self.freed, place
+        ):  # fmt: skip
+            return
         waiting = self.dependencies = count_dependencies(roots)
         if self.captures or self.targets is not None:
             self.needed = find_needed(roots, self.captures, self.targets or ())
@@ -259,36 +273,6 @@ class Run:
             accumulate(leaf, [grad], self.create_graph, False, self.freed.place)
         if extra is not None:
             run_posthooks(node, [], [grad])
-
-
-def derive(node: Any, grads: list[Any], direct: bool) -> Any:
-    """Gradients of the inputs of an op's node; `direct` if nobody will differentiate them."""
-    results = NotImplemented
-    if direct:
-        large = is_large(node, grads)
-        results = Kernels.backward(node, grads) if large else straight.pull(node, grads)
-    if results is NotImplemented:
-        results = node.plan.uniform(node, grads) if node.types is None else node.apply(grads)
-    return results
-
-
-def is_large(node: Any, grads: list[Any]) -> bool:
-    """Did the node get a large gradient, or save a large value? See Note [Large calls]."""
-    grad = grads[0]
-    if grad is not None:
-        if node.op.kind == "product":
-            return grad._array.size * node.input_type(-2).shape[-1] >= MANY
-        if grad._array.size >= LARGE:
-            return True
-    if node.types is None:
-        return False  # what it saved has the gradient's size
-    return any_large([getattr(v, "_array", getattr(v, "array", None)) for v in node.saved])
-
-
-def is_silent(leaf: Any) -> bool:
-    """Does accumulating a leaf's gradient run no code of the user's?"""
-    facts = leaf.variable._leaf
-    return leaf.extra is None and facts.hooks is None and facts.post_hooks is None
 
 
 def put_grad(buffers: dict[Node, list[Any]], node: Node, number: int, grad: Any) -> None:

@@ -108,7 +108,7 @@ def attach_edge(tensor: Tensor, edge: tuple[Any, int]) -> None:
 class Plan:
     """How calls of an op with one set of gradient-needing inputs are saved and differentiated."""
 
-    __slots__ = ("keys", "needs", "plain", "pull", "slots", "straight", "uniform")
+    __slots__ = ("album", "keys", "needs", "plain", "pull", "slots", "straight", "uniform")
 
     def __init__(self, op: Op, wanted: tuple[bool, ...]):
         needs = tuple(w and op.rule_for(k) is not None for k, w in enumerate(wanted))
@@ -130,6 +130,7 @@ class Plan:
         self.plain = not outputs
         # see Note [Straight derivatives]; None where the rules themselves are as quick
         self.straight: dict[Any, Any] | None = {}
+        self.album: Any = None  # see Note [Familiar graphs]
         # written at the first backward: most ops of the library are never differentiated
         self.pull = self.later("pull", lambda: puller(op, needs))
         self.uniform = self.later("uniform", lambda: uniform_puller(op, needs, self.keys))

@@ -18,7 +18,8 @@ Note [Straight derivatives]
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,16 +38,13 @@ WORTH = 3  # ops on tensors of one type that are dearer than looking up the code
 MOST = 512  # derivatives that are remembered for one plan; shapes may be many
 
 
-class Straight:
-    """A derivative as a function of arrays; for `outline` see `add_outputs`.
+class Straight(NamedTuple):
+    """A derivative as a function of arrays; for `outline` see `add_outputs`."""
 
-    `absent` are the numbers of operands that are None, as optional inputs may be.
-    """
-
-    __slots__ = ("absent", "function", "outline")
-
-    def __init__(self, function: Any, outline: list[int | None], absent: frozenset[int]):
-        self.function, self.outline, self.absent = function, outline, absent
+    function: Any
+    operands: tuple[int, ...]  # which it takes: those that are neither absent nor numbers
+    outline: list[int | None]
+    length: int  # how many ops it has
 
 
 def pull(node: Any, grads: list[Any]) -> Any:
@@ -67,9 +65,11 @@ def pull(node: Any, grads: list[Any]) -> Any:
             return NotImplemented
         if found is NEVER:
             return NotImplemented
-        found = known[here] = written(node, settings) or NEVER
+        found = known[here] = code(derivative_of(node, settings)) or NEVER
         if found is NEVER:
             return NotImplemented
+        if types is None and found.length < WORTH:
+            plan.straight = None
     return run(found, node, grads)
 
 
@@ -80,11 +80,11 @@ def run(straight: Straight, node: Any, grads: list[Any]) -> Any:
     """The gradients, if the operands are what types say."""
     operands = node.operands(grads)
     arrays = []
-    for number, value in enumerate(operands):
-        if value.__class__ in PLAIN:
-            arrays.append(value._array)
-        elif value is not None or number not in straight.absent:
+    for number in straight.operands:
+        value = operands[number]
+        if value.__class__ not in PLAIN:
             return NotImplemented
+        arrays.append(value._array)
     made = [wrapped(a, FROM_NUMPY[a.dtype]) for a in quietly(straight.function, *arrays)]
     return results_in(straight.outline, operands, made)
 
@@ -92,27 +92,42 @@ def run(straight: Straight, node: Any, grads: list[Any]) -> Any:
 # --- writing -------------------------------------------------------------------------------------
 
 
-def written(node: Any, settings: Any) -> Straight | None:
-    """The code for derivatives like this node's; None if it cannot be written."""
+def derivative_of(node: Any, settings: Any) -> Derivative:
+    """What a node's derivative is, as data."""
     inputs, outputs = node.call_types()
-    what = Derivative(node.op, settings, node.plan.needs, node.plan.keys, inputs, outputs)
-    operands = [*outputs, *(inputs[k] if k >= 0 else outputs[~k] for k in what.slots)]
-    if any(t is not None and t.dtype.compute is not t.dtype.storage for t in operands):
+    return Derivative(node.op, settings, node.plan.needs, node.plan.keys, inputs, outputs)
+
+
+@lru_cache(maxsize=2048)
+def code(what: Derivative, numbers: Any = (), absent: Any = ()) -> Straight | None:
+    """A derivative's code; None if it cannot be written.
+
+    `numbers` has (class, value) for saved values that are Python numbers or None, and None for
+    tensors; `absent` says which outputs got no gradient.
+    """
+    inputs, outputs = what.inputs, what.outputs
+    types: list[Any] = [*outputs, *(inputs[k] if k >= 0 else outputs[~k] for k in what.slots)]
+    if any(t is not None and t.dtype.compute is not t.dtype.storage for t in types):
         return None
-    builder = _OfTypes(node.op.name)
+    values = [None] * len(types)
+    for position, missing in enumerate(absent):
+        if missing:
+            types[position] = None
+    for position, number in enumerate(numbers, len(outputs)):
+        if number is not None:
+            types[position], values[position] = None, number[1]
+    builder = _OfTypes(what.op.name)
     try:
         with builder.building():
-            symbols = [None if t is None else builder.input(t) for t in operands]
+            symbols = [v if t is None else builder.input(t) for t, v in zip(types, values)]
             outline = add_outputs(builder, symbols, what.build(symbols))
     except Exception:  # a rule that looks at more than types: it runs on tensors, as ever
         return None
     if any(v.dtype.compute is not v.dtype.storage for n in builder.nodes for v in n.outputs):
         return None
-    if node.types is None and sum(bool(n.inputs) for n in builder.nodes) < WORTH:
-        node.plan.straight = None
-        return None
-    absent = frozenset(k for k, t in enumerate(operands) if t is None)
-    return Straight(_function(builder), outline, absent)
+    operands = tuple([k for k, t in enumerate(types) if t is not None])
+    length = sum(bool(n.inputs) for n in builder.nodes)
+    return Straight(_function(builder), operands, outline, length)
 
 
 class _OfTypes(Builder):
@@ -145,19 +160,21 @@ def _lines(node: Node, number: int, names: dict[Var, str], space: dict[str, Any]
     values = ["None" if v is None else names[v] for v in node.inputs]
     types = [None if v is None else v.type for v in node.inputs]
     listed = ", ".join(values)
-    space[f"f{number}"] = op if op.kind == "view" else op.numpy
+    space[f"f{number}"] = op.numpy
     space[f"k{number}"] = attrs
     if op.promote is not None and len({t.dtype for t in types if t is not None}) > 1:
         space[f"f{number}"], space[f"i{number}"] = op, types
         space[f"o{number}"] = [v.type for v in node.outputs]
         text = f"evaluate_op(f{number}, [{listed}], i{number}, k{number}, o{number})"
         return [f"    {', '.join(targets)}, = {text}"]
-    if op.kind == "view":
-        text = f"look(f{number}, [{listed}], k{number})"
-    else:
-        text = f"f{number}({', '.join([*values, f'**k{number}'] if attrs else values)})"
+    text = f"f{number}({', '.join([*values, f'**k{number}'] if attrs else values)})"
     many = op.many_outputs or len(op.outputs) > 1
-    lines = [f"    {', '.join(targets)}{',' if many else ''} = {text}"]
+    stored = f"{', '.join(targets)}{',' if many else ''}"
+    lines = [f"    {stored} = {text}"]
+    if op.kind == "view":
+        space[f"v{number}"] = op
+        lines = ["    try:", f"    {lines[0]}", "    except RuntimeError:",
+                 f"        {stored} = look(v{number}, [{listed}], k{number})"]  # fmt: skip
     # NumPy gives numbers where a result has no dimensions
     lines += [f"    {t} = asarray({t})" for t, v in zip(targets, node.outputs) if not v.shape]
     return lines

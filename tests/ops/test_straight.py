@@ -5,7 +5,7 @@ import pytest
 import wengert as torch
 from catalogue_cases import cases_of, is_number, ops
 from wengert.ir.op import TABLE
-from wengert.tracer import straight
+from wengert.tracer import familiar, straight
 
 
 def leaf(x):
@@ -42,6 +42,17 @@ def test_bits_are_the_same(name, monkeypatch):
         assert gradients(case) == by_rules
 
 
+@pytest.mark.parametrize("name", list(ops(differentiable=True)))
+def test_bits_of_familiar_graphs_are_the_same(name, monkeypatch):
+    """See tests/test_familiar.py: here each call is a graph, and comes three times."""
+    monkeypatch.setattr(familiar, "OFTEN", 2)
+    for case in cases_of(TABLE[name]):
+        by_engine = gradients(case)
+        if not case.op.random:
+            assert gradients(case) == by_engine
+            assert gradients(case) == by_engine
+
+
 def count_runs(monkeypatch):
     runs, run = [], straight.run
 
@@ -55,6 +66,7 @@ def count_runs(monkeypatch):
 
 def test_the_third_time_is_straight(monkeypatch):
     runs = count_runs(monkeypatch)
+    monkeypatch.setattr(familiar, "OFTEN", 1 << 20)
     x = torch.randn(7, 11, requires_grad=True)
     for _ in range(straight.OFTEN + 2):
         x.sum(1).sum().backward()

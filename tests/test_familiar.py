@@ -1,0 +1,282 @@
+"""Backward through graphs that came before gives what the engine gives, and knows its limits."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+import wengert as torch
+from wengert import nn
+from wengert.ir.op import TABLE
+from wengert.tracer import engine, familiar
+
+TIMES = familiar.OFTEN + 2
+
+
+@pytest.fixture(autouse=True)
+def calls(monkeypatch):
+    """Whether each backward went by a written function."""
+    seen = []
+    backward = familiar.backward
+
+    def counted(*arguments):
+        seen.append(backward(*arguments))
+        return seen[-1]
+
+    monkeypatch.setattr(familiar, "backward", counted)
+    for op in TABLE.values():
+        for plan in op.plans.values():
+            monkeypatch.setattr(plan, "album", None)
+    return seen
+
+
+def small_net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
+
+
+def train(net, steps):
+    """Losses and weights, as bytes."""
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(1)
+    out = []
+    for _ in range(steps):
+        x = torch.randn(5, 3, generator=generator)
+        optimizer.zero_grad()
+        size = sum(p.abs().sum() for p in net[0].parameters())
+        loss = (net(x) * 2.0 + 1.0).pow(2).mean() + 0.01 * size
+        loss.backward()
+        optimizer.step()
+        out.append(loss.detach().numpy().tobytes())
+    return out, [p.detach().numpy().tobytes() for p in net.parameters()]
+
+
+def test_training_is_the_engines(calls, monkeypatch):
+    found = train(small_net(), 8)
+    assert calls == [False] * familiar.OFTEN + [True] * (8 - familiar.OFTEN)
+    monkeypatch.setattr(engine.Run, "is_plain", lambda self: False)
+    assert train(small_net(), 8) == found
+
+
+def repeat(step, times=TIMES):
+    return [step() for _ in range(times)]
+
+
+def test_gradients_add_up(calls):
+    x = torch.randn(4, requires_grad=True)
+    repeat(lambda: (x * x + x.sin() * x).sum().backward())
+    assert calls[-1]
+    torch.testing.assert_close(x.grad, TIMES * (2 * x + x.cos() * x + x.sin()).detach())
+
+
+def test_hooks_added_later_run(calls):
+    x = torch.ones(3, requires_grad=True)
+    seen = []
+
+    def step(hook=False):
+        x.grad = None
+        y = x * 3
+        if hook:
+            y.register_hook(lambda g: seen.append("y") or g * 2)
+        (y * y).sum().backward()
+        return x.grad.tolist()
+
+    plain = repeat(step)
+    assert calls[-1] and plain[-1] == [18.0] * 3
+    assert step(hook=True) == [36.0] * 3 and seen == ["y"] and not calls[-1]
+    handle = x.register_hook(lambda g: g * 10)
+    assert step() == [180.0] * 3 and not calls[-1]
+    handle.remove()
+    assert step() == [18.0] * 3
+    x.register_post_accumulate_grad_hook(lambda leaf: seen.append("leaf"))
+    assert step() == [18.0] * 3 and seen[-1] == "leaf" and not calls[-1]
+
+
+def test_a_second_backward_is_an_error(calls):
+    x = torch.ones(3, requires_grad=True)
+
+    def make():
+        return (x.exp() * x).sum()
+
+    repeat(lambda: make().backward())
+    loss = make()
+    loss.backward()
+    assert calls[-1]
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        loss.backward()
+    loss = make()
+    loss.backward(retain_graph=True)
+    assert calls[-1]
+    loss.backward()
+    assert calls[-1]
+
+
+def test_values_written_since_are_an_error(calls):
+    x = torch.ones(3, requires_grad=True)
+
+    def step(write=False):
+        y = x * 2
+        z = y.exp() * y
+        if write:
+            y.add_(1)
+        z.sum().backward()
+
+    repeat(step)
+    assert calls[-1]
+    before = x.grad.clone()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        step(write=True)
+    assert torch.equal(x.grad, before)
+
+
+def test_other_graphs_are_told_apart(calls):
+    x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    makers = {
+        "number": lambda: (x * 2.0).sum(), "other number": lambda: (x * 3.0).sum(),
+        "integer": lambda: (x * 2).sum(), "other leaf": lambda: (x * w).sum(),
+        "same leaf": lambda: (x * x).sum(), "longer": lambda: (x * 2.0 * 1.0).sum(),
+        "dim": lambda: (x.view(1, 3) * 2.0).sum(), "half used": lambda: (x * w.detach()).sum(),
+        "size": lambda: (x[:2] * 2.0).sum(), "double": lambda: (x.double() * 2.0).sum(),
+    }  # fmt: skip
+    expected = {name: torch.autograd.grad(make(), x)[0] for name, make in makers.items()}
+    for _ in range(TIMES + 1):
+        for name, make in makers.items():
+            x.grad = None
+            make().backward()
+            assert torch.equal(x.grad, expected[name]), name
+    assert all(calls[-familiar.MOST_KNOWN :])
+
+
+def test_order_of_calls_is_part_of_the_graph(calls):
+    """Sums of gradients go newest first: two graphs alike but for the order are two graphs."""
+    torch.manual_seed(0)
+    x = torch.randn(64, requires_grad=True)
+
+    def step(order):
+        x.grad = None
+        parts = {}
+        for name in order:
+            parts[name] = {"a": torch.sin, "b": torch.cos, "c": torch.exp}[name](x)
+        (parts["a"] + parts["b"] + parts["c"]).sum().backward()
+        return x.grad.numpy().tobytes()
+
+    first = {order: step(order) for order in ("abc", "cba")}
+    for _ in range(TIMES):
+        for order in first:
+            assert step(order) == first[order]
+    assert calls[-1]
+
+
+def test_gradients_belong_to_one_leaf_each(calls):
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+
+    def step():
+        x.grad = y.grad = None
+        (x + y).backward(torch.ones(3))
+
+    repeat(step)
+    assert calls[-1]
+    x.grad.zero_()
+    assert y.grad.tolist() == [1.0] * 3
+
+
+def test_parts_of_results(calls):
+    x = torch.arange(12.0).reshape(3, 4).requires_grad_()
+
+    def step():
+        x.grad = None
+        first, _, last = x.unbind()
+        (first * 2 + last).sum().backward()
+        return x.grad.tolist()
+
+    found = repeat(step)
+    assert calls[-1] and found == [[[2.0] * 4, [0.0] * 4, [1.0] * 4]] * TIMES
+
+    def second_result():
+        x.grad = None
+        x.sort(descending=True)[0].unbind()[1].backward(torch.arange(4.0))
+        return x.grad.tolist()
+
+    assert repeat(second_result) == [[[0.0] * 4, [3.0, 2.0, 1.0, 0.0], [0.0] * 4]] * TIMES
+    assert calls[-1]
+
+
+def test_saved_memory_is_released(calls):
+    x = torch.ones(1000, requires_grad=True)
+
+    def step():
+        y = x.exp()
+        reference = weakref.ref(y._array)
+        loss = (y * y).sum()
+        loss.backward()
+        del y
+        gc.collect()
+        return reference() is None, loss
+
+    assert [gone for gone, _ in repeat(step)] == [True] * TIMES
+    assert calls[-1]
+
+
+def test_large_nodes_go_to_native_kernels(calls):
+    torch.manual_seed(0)
+    w = torch.randn(300, 300, requires_grad=True)
+
+    def step():
+        w.grad = None
+        (w.tanh() @ torch.ones(300, 2)).sum().backward()
+        return w.grad.numpy().tobytes()
+
+    assert len(set(repeat(step))) == 1
+    assert calls[-1]
+
+
+def test_graphs_that_never_come_again_are_looked_at_less(monkeypatch):
+    looks = []
+    sketch = familiar.sketch
+    monkeypatch.setattr(familiar, "sketch", lambda *a: looks.append(1) or sketch(*a))
+    x = torch.ones(3, requires_grad=True)
+    for k in range(400):
+        (x * float(k)).sum().backward()
+    assert len(looks) < 150
+
+
+def test_in_place_graphs_and_custom_functions_stay_with_the_engine(calls):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = torch.ones(4, requires_grad=True)
+
+    def step():
+        x.grad = None
+        y = Twice.apply(x)
+        y[1:3] = 0
+        y.sum().backward()
+        return x.grad.tolist()
+
+    assert repeat(step) == [[2.0, 0.0, 0.0, 2.0]] * TIMES
+    assert not any(calls)
+
+
+def test_threads(calls):
+    x = torch.randn(16)
+    results = []
+
+    def work():
+        w = torch.ones(16, requires_grad=True)
+        for _ in range(50):
+            w.grad = None
+            ((w * x).tanh() * w).sum().backward()
+            results.append(w.grad.numpy().tobytes())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 200 and len(set(results)) == 1
