@@ -114,6 +114,8 @@ class Binding:
             raise Unbindable
 
     def bind_tensor(self, place: int, tensor: Any) -> None:
+        if tensor is None:  # the call itself took a gradient away
+            raise Unbindable
         array = tensor._array
         flags = array.flags
         if type(array) is not np.ndarray or not (flags.c_contiguous and flags.aligned) or (

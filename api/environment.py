@@ -11,7 +11,7 @@ from typing import Any
 
 from .ir.bind import epoch
 from .plain import first_change, outline
-from .reach import TABLES, Reach
+from .reach import HOOKS, Reach
 from .settling import settle
 
 MAX_ALARMS = 8  # then watching costs more than comparing
@@ -96,9 +96,9 @@ class Environment(Reach):
 
 
 def module_state(module: Any) -> dict[str, Any]:
-    """Plain attributes of a module, and which objects are registered in it."""
+    """Plain attributes of a module, and its hooks."""
     state = outline(module.__dict__)
-    for table in TABLES:
+    for table in HOOKS:
         for name, value in (module.__dict__.get(table) or {}).items():
             state[f"{table}.{name}"] = id(value)
     return state

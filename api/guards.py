@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from typing import Any
 
@@ -187,16 +188,45 @@ class Code(Guard):
 
 
 class Members(Guard):
-    """A list of objects, by identity."""
+    """The objects in a list, or the names and objects in a dict, by identity."""
 
-    def __init__(self, items: list[Any]):
-        self.items, self.before = items, list(items)
+    def __init__(self, items: Any):
+        self.items, self.before = items, flat(items)
 
     def change(self) -> str | None:
-        if len(self.items) == len(self.before) and all(
-                a is b for a, b in zip(self.items, self.before)):  # fmt: skip
+        now = flat(self.items)
+        if len(now) == len(self.before) and all(map(operator.is_, now, self.before)):
             return None
-        return "a list of tensors changed"
+        return "a list of tensors changed" if isinstance(self.items, list) else (
+            "what is registered in a module changed")  # fmt: skip
 
     def words(self, watch: Any) -> Any:
-        return watch.of_list(self.items)
+        return (watch.of_list if isinstance(self.items, list) else watch.of_dict)(self.items)
+
+
+def flat(items: Any) -> list[Any]:
+    return [*items, *items.values()] if isinstance(items, dict) else list(items)
+
+
+class OptimizerState(Guard):
+    """Which parameters have state in an optimizer, and in which objects it is kept."""
+
+    def __init__(self, optimizer: Any):
+        self.optimizer = optimizer
+        self.before = self.now()
+
+    def now(self) -> list[Any]:
+        state, groups = self.optimizer.state, self.optimizer.param_groups
+        kept = [x for owner, kept in state.items() if kept for x in (owner, kept, *flat(kept))]
+        return [state, groups, *kept]
+
+    def change(self) -> str | None:
+        now = self.now()
+        if len(now) == len(self.before) and all(map(operator.is_, now, self.before)):
+            return None
+        return "the state of an optimizer changed"
+
+    def words(self, watch: Any) -> Any:
+        state = self.optimizer.state
+        kept = [word for inner in state.values() for word in watch.of_dict(inner)]
+        return [*watch.of_attributes(self.optimizer), *watch.of_dict(state), *kept]

@@ -25,7 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from .guards import Attributes, ClassBody, Code, Contents, Guard, Items, Members, Value
+from .guards import (
+    Attributes,
+    ClassBody,
+    Code,
+    Contents,
+    Guard,
+    Items,
+    Members,
+    OptimizerState,
+    Value,
+)
 from .places import Cell, Entry, Findings, Item, Slot
 from .plain import PLAIN, is_built_in, is_library, space_of
 from .quiet_code import codes_in
@@ -35,7 +45,7 @@ MAX_OBJECTS = 100_000
 MAX_ITEMS = 4096  # of one list
 MAX_BYTES = 4096  # of an array
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-TABLES = ("_parameters", "_buffers", "_modules", *HOOKS)
+REGISTERED = ("_parameters", "_buffers", "_modules")
 COMPUTED_NAMES = {"getattr", "hasattr", "vars", "__dict__", "eval", "exec", "globals", "attrgetter",
                   "asdict", "astuple", "copy", "deepcopy"}  # fmt: skip
 CONTENTS = (set, collections.deque, bytearray, array.array, np.ndarray)
@@ -100,7 +110,7 @@ class Reach:
         # arguments that the body also reaches by a name of its own
         self.reached = [k for k, leaf in enumerate(leaves)
                         if id(leaf) in self.seen and not isinstance(leaf, PLAIN)]  # fmt: skip
-        self.visit_all(leaves)
+        self.visit_all(leaf for leaf in leaves if not isinstance(leaf, Tensor))
         self.follow_names()
         for guard in self.guards:
             guard.begin()
@@ -229,10 +239,10 @@ class Reach:
             self.visit_contents(value)
         elif isinstance(value, list | tuple | frozenset | dict):
             self.visit_container(value)
-        elif hasattr(value, "param_groups"):
+        elif is_optimizer(value):
             self.visit_optimizer(value)
-        elif hasattr(value, "function") and hasattr(value, "cache_clear"):  # a compiled function
-            self.visit(value.function)
+        elif has_attribute(value, "function") and has_attribute(value, "cache_clear"):
+            self.visit(value.function)  # of a compiled function
         else:
             self.visit_attributes(value)
         if isinstance(value, list | tuple | dict):
@@ -263,6 +273,8 @@ class Reach:
     def visit_module(self, module: Any, names: Any) -> None:
         self.modules.append(module)
         self.owners.append(Owner(module.__dict__, names, self.enter_module))
+        for table in REGISTERED:
+            self.guards.append(Members(module.__dict__[table]))
         for table in ("_modules", *HOOKS):
             self.visit_all((module.__dict__.get(table) or {}).values())
 
@@ -273,7 +285,7 @@ class Reach:
     def visit_optimizer(self, optimizer: Any) -> None:
         """Which groups and parameters it has, and their options; numbers are run-time numbers."""
         self.optimizers.append(optimizer)
-        self.guards.append(Members(optimizer.param_groups))
+        self.guards += [Members(optimizer.param_groups), OptimizerState(optimizer)]
         for group in optimizer.param_groups:
             self.guards.append(Members(group["params"]))
             self.groups += [(group, name, value) for name, value in group.items()
@@ -324,6 +336,15 @@ def internal_names() -> frozenset[str]:
 def is_module(value: Any) -> bool:
     attributes = getattr(value, "__dict__", None)
     return isinstance(attributes, dict) and "_parameters" in attributes and "_modules" in attributes
+
+
+def has_attribute(value: Any, name: str) -> bool:
+    """As `hasattr`, but without running code of the user's, such as a `__getattr__`."""
+    return name in getattr(value, "__dict__", ()) or hasattr(type(value), name)
+
+
+def is_optimizer(value: Any) -> bool:
+    return has_attribute(value, "param_groups") and has_attribute(value, "state")
 
 
 def made_by_library(kind: type) -> bool:

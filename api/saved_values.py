@@ -28,7 +28,8 @@ def saved_in(node: Any) -> Iterator[tuple[Any, int]]:
         saved = [] if isinstance(node._saved, Freed) else [entry[:2] for entry in node._saved]
     else:
         entries = getattr(node, "saved", None)
-        saved = list(zip(entries, node.versions)) if isinstance(entries, tuple) else []
+        kept = isinstance(entries, tuple) and entries
+        saved = list(zip(entries, node.versions)) if kept else []
     for entry, version in saved:
         if isinstance(entry, SavedOutput):
             yield entry, entry.version
