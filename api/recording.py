@@ -14,6 +14,7 @@ from .environment import Environment
 from .ir.bind import interpreting, state
 from .ir.dims import as_formulas, has_dims, plain_values
 from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
+from .ir.ops.blas import OneThread
 from .ir.types import default_dtype
 from .paths import path_of
 from .plain import is_constant, same, same_items
@@ -95,7 +96,7 @@ class Recording:
         modes, numbers = modes_now(), self.environment.option_numbers()
         effects = Effects(self.environment.functions())
         try:
-            with interpreting(recorder), recorder.watching(), effects.watching():
+            with interpreting(recorder), recorder.watching(), effects.watching(), OneThread():
                 for leaf in self.leaves:
                     if isinstance(leaf, Tensor):
                         recorder.var_of(leaf)

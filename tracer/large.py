@@ -15,9 +15,8 @@ Note [Large calls]
     long, and a weight of many elements may meet a few rows only.
 
     A call that is being recorded is made this way once: from then on the compiled graph computes
-    it. So a kernel of its own must pay for its compilation, about 10 ms, at once: below `HUGE`
-    elements NumPy computes it, but for what has a skeleton (products, windows), because these are
-    slow in NumPy, and the graph is likely to need the same code.
+    it. So a kernel of its own must pay for its compilation, some 10 ms, at once: only what is
+    `2 ** RECORDED` times as large has one.
 
 `WENGERT_EAGER_KERNELS` sets the number of elements; 0 turns native kernels off.
 """
@@ -31,10 +30,10 @@ from typing import Any
 from numpy import ndarray
 
 from ..ir.bind import state
-from ..ir.op import Template
 
 LARGE = int(os.environ.get("WENGERT_EAGER_KERNELS", 1 << 16)) or sys.maxsize
-MANY = HUGE = LARGE << 6
+MANY = LARGE << 6
+RECORDED = 7
 
 
 def _decline(*call: Any) -> Any:
@@ -55,11 +54,14 @@ class Kernels:
 def is_large(op: Any, arrays: Any) -> bool:
     """Is a call of `op` large?"""
     if op.kind == "product":
-        return arrays[-1].ndim > 1 and arrays[-2].size * arrays[-1].shape[-1] >= MANY
-    if not any_large(arrays):
-        return False
-    recorded = state.top is not state.bottom and state.top is not state.marking
-    return not recorded or isinstance(op.lower, Template) or any_large(arrays, HUGE)
+        work = arrays[-2].size * arrays[-1].shape[-1] if arrays[-1].ndim > 1 else 0
+        return work >= MANY and (work >> RECORDED >= MANY or not is_recorded())
+    return any_large(arrays) and (any_large(arrays, LARGE << RECORDED) or not is_recorded())
+
+
+def is_recorded() -> bool:
+    """Is there an interpreter that looks on as ops run?"""
+    return state.top is not state.bottom and state.top is not state.marking
 
 
 def any_large(arrays: Any, limit: int = LARGE) -> bool:

@@ -5,8 +5,8 @@ Note [BLAS threads]
     multiplications (with a vector: 9,216) and has them wait for each other by spinning. For
     products of some tens of microseconds that gains little on an idle machine and costs several
     times the arithmetic where cores are shared, with our own threads among others. So these run on
-    one of its threads. Larger ones are native (tracer/large.py) or, where they are not, run as the
-    BLAS likes.
+    one of its threads. Larger ones are native (tracer/large.py), or recorded, also on one thread,
+    or run as the BLAS likes.
 """
 
 from __future__ import annotations
@@ -52,13 +52,23 @@ def matmul(a: np.ndarray, b: np.ndarray) -> Any:
         with_vector = columns == 1 or a.ndim == 1 or a.shape[-2] == 1
     if count <= (LEAST_WITH_VECTOR if with_vector else LEAST) or count >= MOST:
         return multiply(a, b)
-    setters = _thread_setters()
-    if setters is None:
+    with OneThread():
         return multiply(a, b)
-    get_threads, set_threads = setters
-    threads = get_threads()
-    set_threads(1)
-    try:
-        return multiply(a, b)
-    finally:
-        set_threads(threads)
+
+
+class OneThread:
+    """Keeps OpenBLAS to one thread for a while; another BLAS runs as it likes."""
+
+    __slots__ = ("threads",)
+
+    def __enter__(self) -> None:
+        setters = _thread_setters()
+        if setters is not None:
+            get_threads, set_threads = setters
+            self.threads = get_threads()
+            set_threads(1)
+
+    def __exit__(self, *raised: object) -> None:
+        setters = _thread_setters()
+        if setters is not None:
+            setters[1](self.threads)
