@@ -5,20 +5,22 @@ What it costs: importing jinja2 30 ms, compiling a skeleton of 100 lines 3 to 20
 what is unrolled or arithmetic comes ready from Python as lines: the math functions need no
 template at all.
 
-A wheel has its templates compiled (`precompile`). Elsewhere, compiled templates are code, so this
-package does not keep them on disk by itself: `keep_in` takes a store that does, and that vouches
-for what it returns (the object cache's directory is checked to be the user's own, its entries for
-damage). A process that finds its kernels in the object cache need not render at all:
-`fingerprint()` stands for all text this package would emit, so that a cache can be asked with a
-kernel's description instead of its text (`identity`).
+A wheel has its templates compiled (`precompile`). Elsewhere a compiled template is kept where
+Python keeps a compiled module of the same name, and believed as that is; where Python writes none
+there, in the store that `keep_in` was given, which vouches for what it returns (the object cache's
+directory is checked to be the user's own, its entries for damage). A process that finds its kernels
+in the object cache need not render at all: `fingerprint()` stands for all text this package would
+emit, so that a cache can be asked with a kernel's description instead of its text (`identity`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import marshal
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,31 +41,61 @@ _store: Store | None = None
 
 
 def keep_in(store: Store | None) -> None:
-    """Keeps compiled templates in a trusted store (None: in memory only), from now on."""
+    """Keeps compiled templates in a trusted store (None: in none) where Python keeps no code."""
     global _store
     _store = store
     environment.cache_clear()
 
 
-def _bytecode_cache(store: Store) -> Any:
+def _bytecode_cache(store: Store | None) -> Any:
     import jinja2
 
-    def key(bucket: Any) -> bytes:
+    def stamp(bucket: Any) -> bytes:
         parts = (jinja2.__version__, sys.version, bucket.key, bucket.checksum)
         return hashlib.sha256("\0".join(parts).encode()).digest()
 
     # jinja2's own format holds a pickle, so the code is written here
     class Kept(jinja2.BytecodeCache):
         def load_bytecode(self, bucket: Any) -> None:
-            code = store.get(key(bucket))
-            if code is not None:
+            stored = store and store.get
+            code = _read_beside(bucket.key, stamp(bucket)) or (stored and stored(stamp(bucket)))
+            if code:
                 with contextlib.suppress(EOFError, ValueError, TypeError):
                     bucket.code = marshal.loads(code)
 
         def dump_bytecode(self, bucket: Any) -> None:
-            store.put(key(bucket), marshal.dumps(bucket.code))
+            code = marshal.dumps(bucket.code)
+            if not _write_beside(bucket.key, stamp(bucket), code) and store is not None:
+                store.put(stamp(bucket), code)
 
     return Kept()
+
+
+def _beside(name: str) -> Path:
+    return Path(importlib.util.cache_from_source(str(TEMPLATES / f"{name}.py")))
+
+
+def _read_beside(name: str, stamp: bytes) -> bytes | None:
+    try:
+        data = _beside(name).read_bytes()
+    except (OSError, NotImplementedError):
+        return None
+    return data[len(stamp) :] if data.startswith(stamp) else None
+
+
+def _write_beside(name: str, stamp: bytes, code: bytes) -> bool:
+    if sys.dont_write_bytecode:
+        return False
+    try:
+        path = _beside(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            whole = Path(folder, path.name)
+            whole.write_bytes(stamp + code)
+            whole.replace(path)
+    except (OSError, NotImplementedError):
+        return False
+    return True
 
 
 @cache
@@ -75,8 +107,7 @@ def environment() -> Any:
     with contextlib.suppress(OSError):
         if (COMPILED / VERSION).read_text() == jinja2.__version__:
             loaders.insert(0, jinja2.ModuleLoader(COMPILED))
-    kept = _bytecode_cache(_store) if _store is not None else None
-    return _environment(jinja2.ChoiceLoader(loaders), kept)
+    return _environment(jinja2.ChoiceLoader(loaders), _bytecode_cache(_store))
 
 
 def _environment(loader: Any, kept: Any = None) -> Any:

@@ -1,5 +1,8 @@
 """Templates that were compiled beforehand give the same text."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 from wengert.codegen import render
 
@@ -26,3 +29,44 @@ def test_those_of_another_jinja2_are_not(compiled):
     name = render.environment().get_template("loops.ll.j2").root_render_func.__code__.co_filename
     assert not name.startswith(str(compiled))
     assert {p.stem for p in compiled.glob("tmpl_*.py")}
+
+
+def templates_compiled(monkeypatch):
+    """How many templates a fresh environment compiles for one that imports others."""
+    import jinja2
+
+    compiled = []
+    compile = jinja2.Environment.compile
+    monkeypatch.setattr(jinja2.Environment, "compile",
+                        lambda *given: compiled.append(given) or compile(*given))  # fmt: skip
+    render.environment.cache_clear()
+    render.environment().get_template("nest.ll.j2")
+    return len(compiled)
+
+
+@pytest.fixture
+def own_pycache(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(render, "COMPILED", tmp_path / "none")
+    monkeypatch.setattr(render, "_store", None)
+    yield tmp_path
+    render.environment.cache_clear()
+
+
+def test_compiled_templates_are_kept_as_compiled_modules_are(own_pycache, monkeypatch):
+    assert templates_compiled(monkeypatch) == 1
+    assert templates_compiled(monkeypatch) == 0
+    (kept,) = own_pycache.rglob("*.pyc")
+    kept.write_bytes(b"damaged")
+    assert templates_compiled(monkeypatch) == 1
+    assert templates_compiled(monkeypatch) == 0
+
+
+def test_the_store_keeps_what_python_would_not_write(own_pycache, monkeypatch):
+    kept = {}
+    monkeypatch.setattr(render, "_store", SimpleNamespace(get=kept.get, put=kept.__setitem__))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    assert templates_compiled(monkeypatch) == 1
+    assert len(kept) == 1 and not [*own_pycache.rglob("*.pyc")]
+    assert templates_compiled(monkeypatch) == 0
