@@ -59,6 +59,12 @@ def unwritten(module: Any) -> tuple[cache.Unwritten, jit.Options]:
     return cache.Unwritten(module.identity, lambda: module.text), options
 
 
+@once
+def _compilers() -> int:
+    """How many threads compile; asked once, because the answer lies in several files."""
+    return threads.available_cpus()
+
+
 class Code:
     """The loaded functions of a program, by symbol."""
 
@@ -70,7 +76,7 @@ class Code:
         modules = sorted(program.modules, key=lambda m: not m.shared)
         with _lock:
             absent = [m for m in modules if (m.identity, m.light) not in _libraries]
-        cache.prepare(map(unwritten, absent), threads.available_cpus())
+        cache.prepare(map(unwritten, absent), _compilers())
         for module in modules:
             self.load(module)
 
