@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .effects import asks_for_types
+from .class_tests import asks_for_types
 from .environment import Environment
 from .executor import own
 from .graph_function import GraphFunction

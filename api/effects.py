@@ -7,7 +7,6 @@ Output and draws are seen while recording; for the clock and files the code is l
 from __future__ import annotations
 
 import builtins
-import dis
 import random
 import sys
 import threading
@@ -94,17 +93,3 @@ def names_in(code: types.CodeType) -> Iterator[str]:
     """The names a code object and those within it look up."""
     for part in codes_in(code):
         yield from part.co_names
-
-
-def asks_for_types(functions: list[types.FunctionType]) -> bool:
-    """Does one look at the class of a value by type()? See Note [Pending tensors]."""
-    return any(names_type(code) for f in functions if "type" not in f.__globals__
-               for code in codes_in(f.__code__))  # fmt: skip
-
-
-def names_type(code: types.CodeType) -> bool:
-    """Does code use the built-in `type`, rather than a method or an attribute of that name?"""
-    return "type" in code.co_names and any(
-        step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval == "type"
-        for step in dis.get_instructions(code)
-    )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .arguments import GivenArguments, leaf_names
+from .class_tests import tells_numbers
 from .dynamic import Symbols
 from .effects import Effects
 from .environment import Environment
@@ -80,6 +81,7 @@ class Recording:
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
         }
         self.numbers: dict[int, Any] = {}  # id of a run-time number -> how to read it at a call
+        self.left_plain: set[int] = set()  # floats whose class the body may look at
         recorder.given_numbers = self.numbers
         recorder.hyper_parameter = self.hyper_parameter
         recorder.hyper_branch = self.hyper_branch
@@ -113,7 +115,7 @@ class Recording:
             problems.append("the body leaves a grad mode or the default dtype changed")
         if not same_items(self.environment.option_numbers(), numbers):
             problems.append("the body changes options of an optimizer; do so outside")
-        if recorder.used_numbers:
+        if recorder.used_numbers or self.left_plain:
             problems.append("a number argument's value is used by Python; later calls specialise "
                             "on it")  # fmt: skip
         if drew and default_generator not in recorder.states:
@@ -146,6 +148,11 @@ class Recording:
 
     def with_numbers(self, leaves: list[Any], specialised: set[int]) -> list[Any]:
         """The arguments' leaves with floats replaced by run-time numbers."""
+        floats = {k for k, leaf in enumerate(leaves) if type(leaf) is float} - specialised
+        tensors = {name for name, leaf in zip(self.names, leaves) if isinstance(leaf, Tensor)}
+        if floats and tells_numbers(self.environment.functions(), tensors):
+            self.left_plain = floats
+            return leaves
         replaced = []
         for place, leaf in enumerate(leaves):
             if type(leaf) is float and place not in specialised:
@@ -192,7 +199,7 @@ class Recording:
     def used_places(self) -> set[int]:
         """Float arguments whose value Python saw: the next call specialises on them."""
         if not self.recorder.used_numbers:
-            return set()
+            return self.left_plain
         return set(self.number_places.values())
 
     def on_handed(self, tensor: Tensor, how: str, value: Any, problem: str) -> bool:

@@ -1,6 +1,8 @@
 """Python floats as arguments of compiled functions: data where they can be, never frozen."""
 
+import json
 import math
+import pickle
 
 import pytest
 import wengert as torch
@@ -25,6 +27,13 @@ USES = {
     "padding": lambda x, s: F.pad(x, (1, 1), value=s),
     "draws": lambda x, s: (F.dropout(x, s / 10), torch.normal(0.0, s, (2,)), x.normal_(0, s)),
     "ranges": lambda x, s: (torch.arange(0, s, 1.0), torch.linspace(0, s, 3)),
+    "kinds": lambda x, s: (type(s) is float, type(s).__name__, x * s),
+    "no tensors": lambda x, s: (isinstance(s, torch.Tensor), torch.is_tensor(s), x * s),
+    "attributes asked for": lambda x, s: (hasattr(s, "shape"), x * s),
+    "encoded": lambda x, s: (json.dumps({"s": s}), pickle.loads(pickle.dumps(s)), x * s),
+    "methods": lambda x, s: (s.is_integer(), s.hex(), s.as_integer_ratio(), s.conjugate() + x),
+    "parts": lambda x, s: (s.real * x, s.imag),
+    "as tensors": lambda x, s: (torch.as_tensor(s), torch.asarray(s) * x),
     "lerp": lambda x, s: torch.lerp(x, x * 2, s) + x // s,
 }  # fmt: skip
 

@@ -70,6 +70,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of `data`, sharing memory with tensors and arrays where it can."""
     require_cpu(device)
     dtype = as_dtype(dtype)
+    if state.top is not state.bottom:
+        data = plain_number(data)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
     if isinstance(data, np.ndarray):

@@ -110,6 +110,28 @@ class RunTimeNumber(Tensor):
     def __bool__(self) -> bool:
         return bool(self._compare(0.0, operator.ne))
 
+    # what floats have and tensors have not, or not so
+
+    @property
+    def real(self) -> Any:
+        return self
+
+    @property
+    def imag(self) -> float:
+        return 0.0
+
+    def conjugate(self) -> Any:
+        return self
+
+    def is_integer(self) -> bool:
+        return float(self).is_integer()
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        return float(self).as_integer_ratio()
+
+    def hex(self) -> str:
+        return float(self).hex()
+
 
 NUMBERS = (int, float, bool)
 
