@@ -124,6 +124,7 @@ class Op:
     # NumPy's evaluation of float operands where no attribute is given, if `numpy` is slower
     ufunc: Any = None
     node_type: Any = None  # eager execution's node class, where all calls have the same
+    plain: Any = None  # eager execution's short way, written at the first call
     domain: tuple[float, float] | None = None
     samples: Callable[..., Any] | None = None
     kind: str = "other"

@@ -24,6 +24,8 @@ from ..ir.types import (
 )
 from .history import attach_views, history, input_type, record, refresh_view
 from .large import LARGE, Kernels, is_large
+from .plain import can_be as can_be_plain
+from .plain import written
 from .promotion import cast_array, common_dtype, convert_operand, round_to, widened_operand
 from .quiet import quiet, restore
 from .tensor import PLAIN, Tensor
@@ -39,7 +41,10 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         if not attrs:
             result = quick(op, inputs)
     else:
-        result = run_plain(op, inputs, attrs)
+        plain = op.plain or first_plain(op)
+        result = plain(inputs, attrs)
+        if result is None:
+            result = run_plain(op, inputs, attrs)
     if result is not None:
         return result
     needs_grad = half = False
@@ -74,6 +79,12 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         restore_dtypes(op, inputs, outputs, attrs)
     relate(op, inputs, outputs, attrs, needs_grad, mark)
     return outputs[0] if single else tuple(outputs)
+
+
+def first_plain(op: Op) -> Any:
+    """The short way of an op, which it keeps; see Note [Plain tensors]."""
+    op.plain = written(op) if can_be_plain(op) else lambda inputs, attrs: None
+    return op.plain
 
 
 def relate(op: Op, inputs: Any, outputs: Any, attrs: Any, needs_grad: bool, mark: Any) -> None:

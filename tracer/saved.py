@@ -108,7 +108,7 @@ def attach_edge(tensor: Tensor, edge: tuple[Any, int]) -> None:
 class Plan:
     """How calls of an op with one set of gradient-needing inputs are saved and differentiated."""
 
-    __slots__ = ("album", "keys", "needs", "plain", "pull", "slots", "straight", "uniform")
+    __slots__ = ("album", "any", "keys", "needs", "plain", "pull", "slots", "straight", "uniform")
 
     def __init__(self, op: Op, wanted: tuple[bool, ...]):
         needs = tuple(w and op.rule_for(k) is not None for k, w in enumerate(wanted))
@@ -124,6 +124,7 @@ class Plan:
                     inputs.add(where)
             outputs.update(rule.wants(OUTPUT))
         self.needs = needs
+        self.any = True in needs
         # inputs by position, outputs as ~position
         self.keys = (*sorted(inputs), *(~k for k in sorted(outputs)))
         self.slots = {key: slot for slot, key in enumerate(self.keys)}

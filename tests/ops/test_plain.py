@@ -1,0 +1,58 @@
+"""The short way of ops that do not promote gives what the general way gives."""
+
+import numpy as np
+import pytest
+import wengert as torch
+from catalogue_cases import cases_of, is_number, ops
+from wengert.ir.op import TABLE
+from wengert.tracer import eager, plain
+
+
+def leaf(x, needs):
+    if x is None or is_number(x):
+        return x
+    made = torch.tensor(np.asarray(x))
+    return made.requires_grad_() if needs and made.dtype.is_differentiable else made
+
+
+def facts(out):
+    """All that a result shows."""
+    node = out.grad_fn
+    view = out._view
+    return (
+        out.dtype, tuple(out.shape), out.stride(), out.detach().numpy().tobytes(),
+        out.requires_grad, out.is_leaf, type(node).__name__,
+        node and (node.types, node.uniform, node.attrs, len(node.saved), node.versions,
+                  [e and (type(e[0]).__name__, e[1]) for e in node.edges], node.place[1] > 0),
+        view and (view.seen, view.origin, [step[0].name for step in view.chain]),
+    )  # fmt: skip
+
+
+def run(case, needs, chained=False):
+    inputs = [leaf(x, needs) for x in case.inputs]
+    if chained:  # views of results: with a chain of views, and a history
+        inputs = [x.unsqueeze(0).squeeze(0) if isinstance(x, torch.Tensor) else x for x in inputs]
+    return facts(case.op(*inputs, **case.attrs))
+
+
+@pytest.mark.parametrize("name", [n for n in ops() if plain.can_be(TABLE[n])])
+def test_both_ways_agree(name, monkeypatch):
+    op = TABLE[name]
+    for case in cases_of(op):
+        for needs in (False, True):
+            for chained in (False, True):
+                quick = run(case, needs, chained)
+                with monkeypatch.context() as patch:
+                    patch.setattr(op, "plain", lambda inputs, attrs: None)
+                    patch.setattr(eager, "run_plain", lambda op, inputs, attrs: None)
+                    assert run(case, needs, chained) == quick
+                with torch.no_grad():
+                    assert not run(case, needs, chained)[4] or needs
+
+
+def test_small_calls_take_it(monkeypatch):
+    x = torch.ones(3, 4, requires_grad=True)
+    monkeypatch.setattr(eager, "run_plain", None)
+    y = x.t().mm(x).sum(0)[1:]
+    assert y.tolist() == [12.0, 12.0, 12.0]
+    assert type(y.grad_fn).__name__ == "SliceBackward0"
