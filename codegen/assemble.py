@@ -24,7 +24,9 @@ from ..ir.program import (
     Word,
 )
 from . import (
+    expand_order,  # noqa: F401  enters its rules
     expand_windows,  # noqa: F401  enters its rules
+    order,  # noqa: F401  enters its templates
     scan,  # noqa: F401  enters its template
     tally,
 )

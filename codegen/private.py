@@ -10,6 +10,8 @@ update(base, x, *i)  base with x added (or assigned) at positions, one after the
 product(a, b)        matrices, with any number of batch dimensions
 contraction(a, b)    (*batch, m, *k) and (*batch, *k, *n) to (*batch, m, n): a product whose sides
                      are several dimensions each, so that views need not be matrices
+order(x)             places of the elements of ranks `start` up to `stop` along a dimension
+search(lines, x)     how many elements of its sorted line come before each element of x
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.op import Op, Template, View
-from ..ir.types import TensorType, int64
+from ..ir.types import TensorType, int32, int64
 from .affine import strides_of
 
 Ints = tuple[int, ...]
@@ -77,6 +79,13 @@ CONTRACTION = _op("contraction", "self other", Template("matmul"), _contraction,
                   lambda self, other, *, batch, inner: TensorType(
                       self.dtype, (*self.shape[: batch + 1],
                                    math.prod(other.shape[batch + inner :]))))  # fmt: skip
+
+ORDER = _op("order", "self", Template("order"), _absent,
+            lambda self, *, dim, descending, start, stop: TensorType(
+                int64, (*self.shape[:dim], stop - start, *self.shape[dim + 1 :])))  # fmt: skip
+SEARCH = _op("search", "lines self", Template("search"), _absent,
+             lambda lines, self, *, right, out_int32: TensorType(
+                 int32 if out_int32 else int64, self.shape))  # fmt: skip
 
 
 def slices(x: Any, starts: Ints, stops: Ints) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import define
+from ..op import Template, define
 from ..types import (
     BOOL,
     COMPLEX,
@@ -48,14 +48,18 @@ def _searchsorted(
     dtype = np.int32 if out_int32 else np.int64
     if sorter is not None:
         sequence = np.take_along_axis(sequence, sorter, -1)
-    if sequence.ndim == 1:
+    if sequence.ndim == 1 and not (sequence.dtype.kind == "f" and np.isnan(sequence).any()):
         found = np.searchsorted(sequence, values, side="right" if right else "left")
         return np.asarray(found).astype(dtype)
+    if sequence.ndim == 1:  # torch's steps pass by NaN
+        found = _binary_search(sequence, values.reshape(-1), right)
+        return found.reshape(values.shape).astype(dtype)
     return _binary_search(sequence, values, right).astype(dtype)
 
 
 searchsorted_op = define(
     "searchsorted", "sorted_sequence self sorter? -> result", numpy=_searchsorted,
+    lower=Template("searchsorted"),
     infer=lambda sequence, self, sorter, *, right=False, out_int32=False: TensorType(
         int32 if out_int32 else int64, self.shape),
     samples=lambda rng: [
@@ -104,6 +108,8 @@ def searchsorted(
             f"boundaries tensor {list(sorted_sequence.shape)} and input value tensor "
             f"{list(input.shape)}"
         )
+    common = result_type((sorted_sequence, input))
+    sorted_sequence, input = sorted_sequence.to(common), input.to(common)
     return searchsorted_op(sorted_sequence, input, sorter, right=right, out_int32=out_int32)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import must_be
-from ..op import define
+from ..op import Template, define
 from ..types import BOOL, COMPLEX, TensorType, int64, normalize_dim, type_word
 from ..value import public
 from .extrema import value_at_index_vjp
@@ -55,7 +55,7 @@ def spread_values_rule(grad: Any, indices: Any, self_type: TensorType, dim: int)
 
 
 sort_op = define(
-    "sort", "self -> values indices", numpy=_sort,
+    "sort", "self -> values indices", numpy=_sort, lower=Template("sort"),
     infer=lambda self, **_: (self, TensorType(int64, self.shape)),
     node=lambda attrs: f"SortBackward{int(bool(attrs.get('stable')))}",
     vjp=dict(self=lambda grad_values, indices, self_type, dim: spread_values_rule(
@@ -64,6 +64,7 @@ sort_op = define(
 )  # fmt: skip
 argsort_op = define(
     "argsort", "self -> result", infer=lambda self, **_: TensorType(int64, self.shape),
+    lower=Template("sort"),
     numpy=lambda x, *, dim, descending=False: np.array(ordered(x, dim, descending), order="C"),
     samples=dim_samples(),
 )  # fmt: skip
@@ -107,24 +108,36 @@ def msort(input: Any) -> Any:
 # --- the k largest -------------------------------------------------------------------------------
 
 
+MANY = 512  # elements of a line from which partitioning pays
+
+
 def _topk(
     x: np.ndarray, *, k: int, dim: int, largest: bool = True, sorted: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
-    size = x.shape[dim]
-    first = (slice(None),) * dim + (slice(k),)
-    # partitioning first pays where few of many are wanted
-    if size < 512 or k * 8 > size or k == 0:
-        return picked(x, ordered(x, dim, largest)[first], dim)
-    if largest:
-        last = (slice(None),) * dim + (slice(size - k, size),)
-        chosen = np.argpartition(x, size - k, axis=dim)[last]
-    else:
-        chosen = np.argpartition(x, k - 1, axis=dim)[first]
-    chosen = np.sort(chosen, axis=dim)
+    chosen = _partitioned(x, k, dim, largest)
+    if chosen is None:
+        return picked(x, ordered(x, dim, largest)[(slice(None),) * dim + (slice(k),)], dim)
     order = ordered(np.take_along_axis(x, chosen, dim), dim, largest)
     return picked(x, np.take_along_axis(chosen, order, dim), dim)
+
+
+def _partitioned(x: np.ndarray, k: int, dim: int, largest: bool) -> Any:
+    """The places of the k first, without their order, where few of many are wanted; None where
+    that is no gain, or where equals are left out: sorting takes the first of these."""
+    size = x.shape[dim]
+    if size < MANY or k * 8 > size or k == 0:
+        return None
+    lead = (slice(None),) * dim
+    if largest:
+        chosen = np.argpartition(x, size - k, axis=dim)[(*lead, slice(size - k, size))]
+        outside = x < np.take_along_axis(x, chosen, dim).min(dim, keepdims=True)
+    else:
+        chosen = np.argpartition(x, k - 1, axis=dim)[(*lead, slice(k))]
+        outside = ~(x <= np.take_along_axis(x, chosen, dim).max(dim, keepdims=True))
+    exact = x.size - np.count_nonzero(outside) == chosen.size
+    return np.sort(chosen, axis=dim) if exact else None
 
 
 def _topk_infer(self: TensorType, *, k: int, dim: int, **_: Any) -> tuple[TensorType, TensorType]:
@@ -133,7 +146,7 @@ def _topk_infer(self: TensorType, *, k: int, dim: int, **_: Any) -> tuple[Tensor
 
 
 topk_op = define(
-    "topk", "self -> values indices", numpy=_topk, infer=_topk_infer,
+    "topk", "self -> values indices", numpy=_topk, infer=_topk_infer, lower=Template("sort"),
     vjp=dict(self=lambda grad_values, indices, self_type, dim: spread_values_rule(
         grad_values, indices, self_type, dim)),
     samples=lambda rng: [*dim_samples(k=2)(rng), *dim_samples(k=3, largest=False)(rng)],
@@ -168,19 +181,30 @@ def _at_rank(x: np.ndarray, order: np.ndarray, rank: Any, dim: int, keepdim: boo
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
+def _place_of_rank(x: np.ndarray, rank: int, dim: int) -> Any:
+    """Where the element of a rank is, equals in their order; there is no NaN."""
+    value = np.take(np.partition(x, rank, axis=dim), [rank], axis=dim)
+    before = rank - np.count_nonzero(x < value, axis=dim, keepdims=True)
+    return np.argmax(np.cumsum(x == value, axis=dim) > before, axis=dim, keepdims=True)
+
+
+def _of_rank(x: np.ndarray, rank: int, dim: int, keepdim: bool) -> Any:
+    if x.ndim and x.shape[dim] >= MANY and not (x.dtype.kind == "f" and np.isnan(x).any()):
+        return _at_rank(x, _place_of_rank(x, rank, dim), 0, dim, keepdim)
+    return _at_rank(x, ordered(x, dim), rank, dim, keepdim)
+
+
 def _kthvalue(x: np.ndarray, *, k: int, dim: int, keepdim: bool = False) -> Any:
-    return _at_rank(x, ordered(x, dim), k - 1, dim, keepdim)
+    return _of_rank(x, k - 1, dim, keepdim)
 
 
 def _median_dim(x: np.ndarray, *, dim: int, keepdim: bool = False) -> Any:
-    rank: Any = (x.shape[dim] - 1) // 2 if x.ndim else 0
-    if x.ndim and x.shape[dim] > 256 and not (x.dtype.kind == "f" and np.isnan(x).any()):
-        return _at_rank(x, np.argpartition(x, rank, axis=dim), rank, dim, keepdim)
-    if x.dtype.kind == "f" and x.ndim:  # NaN wins: the first one is the median
-        bad = np.isnan(x)
-        missing = np.add.reduce(bad, axis=dim, keepdims=True, dtype=np.int64)
-        rank = np.where(missing > 0, x.shape[dim] - missing, rank)
-    return _at_rank(x, ordered(x, dim), rank, dim, keepdim)
+    rank = (x.shape[dim] - 1) // 2 if x.ndim else 0
+    if not x.ndim or x.dtype.kind != "f" or not np.isnan(x).any():
+        return _of_rank(x, rank, dim, keepdim)
+    missing = np.add.reduce(np.isnan(x), axis=dim, keepdims=True, dtype=np.int64)
+    ranks = np.where(missing > 0, x.shape[dim] - missing, rank)  # NaN wins: the first one
+    return _at_rank(x, ordered(x, dim), ranks, dim, keepdim)
 
 
 def _nanmedian_dim(x: np.ndarray, *, dim: int, keepdim: bool = False) -> Any:
@@ -214,6 +238,7 @@ def _ranked(name: str, evaluate: Any, node: str, **sample: Any) -> Any:
     """An op that picks one element of each line, with its index."""
     return define(
         name, "self -> values indices", numpy=evaluate, infer=_ranked_infer, node=node,
+        lower=Template("sort"),
         vjp=dict(self=lambda grad_values, indices, self_type, dim, keepdim: value_at_index_vjp(
             grad_values, indices, self_type, dim, keepdim)),
         samples=lambda rng: [*dim_samples(**sample)(rng),
@@ -280,7 +305,7 @@ def shared_by_equals_rule(grad: Any, self: Any, result: Any) -> Any:
 def _median_function(name: str, along: Any, along_op: Any) -> Any:
     whole = define(
         name, "self -> result", numpy=_median_all(along), vjp=dict(self=shared_by_equals_rule),
-        infer=lambda self: TensorType(self.dtype, ()),
+        infer=lambda self: TensorType(self.dtype, ()), lower=Template("sort"),
         samples=lambda rng: [((rng.standard_normal((3, 5)),), {})],
     )  # fmt: skip
 
