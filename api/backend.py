@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
+import os
+from collections.abc import Iterator
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .codegen import render
-from .codegen.assemble import assemble
 from .codegen.target import Target
+from .ir import packing
 from .ir.graph import Graph
 from .ir.program import HostCall, Program
 from .runtime import cache as objects
@@ -26,6 +29,55 @@ def target() -> Target:
     return Target.of(host.triple, host.features)
 
 
+@cache
+def sources() -> str:
+    """What changes whenever the code that makes Programs from graphs does.
+
+    As Python does for compiled modules, it looks at files from outside: reading all takes 5 ms.
+    """
+    rooms = (Path(packing.__file__).parent, render.ROOM)
+    return repr([state for room in rooms for state in sorted(_states(room))])
+
+
+def _states(folder: Path) -> Iterator[tuple[Any, ...]]:
+    for item in os.scandir(folder):
+        if item.name.endswith((".py", ".j2")):
+            status = item.stat()
+            yield item.name, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        elif item.is_dir() and item.name != "__pycache__":
+            yield from _states(Path(item.path))
+
+
+class Made:
+    """The Program of a graph, made when it is asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    @cached_property
+    def program(self) -> Program:
+        from .codegen.assemble import assemble
+
+        return assemble(self.graph, target())
+
+    def found(self) -> Program:
+        """The Program as the object cache has it, without texts for reports; else as it is made.
+
+        So a process that runs what another one has compiled need not load the code generator.
+        """
+        kept = objects.Kept()
+        try:
+            key = packing.key_of(self.graph, repr(target()), sources())
+            data = kept.get(key)
+            if data is None:
+                kept.put(key, packing.pack(self.program))
+        except packing.Unpackable:
+            data = None
+        if data is None:
+            return self.program
+        return packing.unpack(data, lambda number: self.program.modules[number].text)
+
+
 class CompiledGraph:
     """A graph as a callable of arrays in storage form, with its texts and its kernels.
 
@@ -35,9 +87,14 @@ class CompiledGraph:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.program: Program = assemble(graph, target())
-        self.runnable = Runnable(self.program)
+        self.made = Made(graph)
+        self.runnable = Runnable(self.made.found())
         self.call = self.runnable.call
+
+    @property
+    def program(self) -> Program:
+        """What runs, with all there is to tell about it."""
+        return self.made.program
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         return self.call(*arrays)

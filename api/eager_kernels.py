@@ -118,11 +118,10 @@ class Draft:
     @cached_property
     def flat(self) -> Any:
         """The kernel for any number of elements, if the program is one kernel over flat arrays."""
-        from .backend import assemble, target
+        from .backend import Made
         from .runtime.flat import flat
 
-        program = assemble(optimise(self.graph), target())
-        return flat(program, ANY_SIZE)
+        return flat(Made(optimise(self.graph)).found(), ANY_SIZE)
 
 
 @lru_cache(maxsize=1024)

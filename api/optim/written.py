@@ -180,7 +180,7 @@ def update(formula_of: Any, arrays: dict[str, np.ndarray]) -> dict[str, int] | N
 @lru_cache(maxsize=256)
 def kernel_of(lines: tuple[Line, ...], inputs: int, numbers: int, writes: Any, dtype: Any) -> Any:
     """The kernel of a formula that writes values (input, value) in place; None if it has none."""
-    from ..backend import assemble, target
+    from ..backend import Made
     from ..runtime.flat import flat
 
     kind = FROM_NUMPY[dtype]
@@ -192,4 +192,4 @@ def kernel_of(lines: tuple[Line, ...], inputs: int, numbers: int, writes: Any, d
             values.append(TABLE[op](*[values[k] if k >= 0 else scalars[~k] for k in operands]))
     for target_, value in writes:
         builder.output(values[value], WRITE, target_)
-    return flat(assemble(optimise(builder.graph()), target()), ANY_SIZE)
+    return flat(Made(optimise(builder.graph())).found(), ANY_SIZE)

@@ -1,5 +1,6 @@
 """One file per kind of op; each op is defined once. Importing this package fills the catalogue."""
 
+from ..op import TABLE
 from . import (
     arithmetic,
     as_eager,
@@ -78,3 +79,5 @@ from . import (
     variance,
     views,
 )
+
+CATALOGUE = frozenset(TABLE)  # ops of this package, not those that a program adds

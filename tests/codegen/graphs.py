@@ -1,9 +1,11 @@
 """Random graphs, and the comparison of compiled code with the reference interpreter."""
 
+from dataclasses import replace
+
 import numpy as np
 import wengert as torch  # noqa: F401  fills the catalogue
 from wengert.backend import compile_graph
-from wengert.ir import interp, passes
+from wengert.ir import interp, packing, passes
 from wengert.ir.builder import Builder
 from wengert.ir.types import BY_NAME, TensorType, from_bfloat16, to_bfloat16
 
@@ -66,10 +68,18 @@ def reference(graph, optimised, arrays):
     raise AssertionError("neither graph can be interpreted")
 
 
+def assert_packs(program):
+    """All but texts for reports comes back from bytes."""
+    kernels = tuple(replace(kernel, text="") for kernel in program.kernels)
+    again = packing.unpack(packing.pack(program), lambda number: program.modules[number].text)
+    assert again == replace(program, kernels=kernels)
+
+
 def check(graph, arrays=None, seed=0, runs=2):
     """Compiles an (optimised) graph and compares it with the interpreter; returns the compiled."""
     optimised = passes.optimise(graph)
     compiled = compile_graph(optimised)
+    assert_packs(compiled.program)
     rng = np.random.default_rng(seed)
     if arrays is None:
         arrays = [sample(i.var.type, rng) for i in graph.inputs]
