@@ -15,11 +15,10 @@ from .codegen.target import Target
 from .ir import packing
 from .ir.graph import Graph
 from .ir.program import HostCall, Program
-from .runtime import cache as objects
-from .runtime import jit
+from .runtime import jit, store
 from .runtime.launch import Runnable, Segment
 
-render.keep_in(objects.Kept())
+render.keep_in(store)
 
 
 @cache
@@ -61,16 +60,15 @@ class Made:
         return assemble(self.graph, target())
 
     def found(self) -> Program:
-        """The Program as the object cache has it, without texts for reports; else as it is made.
+        """The Program as the store has it, without texts for reports; else as it is made.
 
         So a process that runs what another one has compiled need not load the code generator.
         """
-        kept = objects.Kept()
         try:
             key = packing.key_of(self.graph, repr(target()), sources())
-            data = kept.get(key)
+            data = store.get(key)
             if data is None:
-                kept.put(key, packing.pack(self.program))
+                store.put(key, packing.pack(self.program))
         except packing.Unpackable:
             data = None
         if data is None:

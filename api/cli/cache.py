@@ -18,12 +18,12 @@ def register(commands: Any) -> None:
 
 
 def run(options: Any) -> int:
-    from ..runtime import cache
+    from ..runtime import cache, store
 
     if options.action == "clear":
         print(f"removed {cache.clear()} entries")
         return 0
-    info = cache.info()
+    info = store.info()
     print(f"directory  {info.directory}")
     print(f"enabled    {info.enabled}" + (f" ({info.reason})" if info.reason else ""))
     print(f"entries    {info.entries}")

@@ -39,7 +39,7 @@ def tell(name: str, what: str) -> None:
 def native() -> bool:
     """What compiled code needs; False where compile() falls back to the interpreter."""
     try:
-        from ..runtime import cache, fastcall, jit, threads
+        from ..runtime import fastcall, jit, store, threads
 
         host = jit.host()
     except ImportError as error:
@@ -50,7 +50,7 @@ def native() -> bool:
     tell("cpu", f"{host.cpu} ({host.triple})")
     tell("features", " ".join(f for f in FEATURES if f in present) or "none of those looked for")
     tell("threads", f"{threads.get_num_threads()} of {threads.available_cpus()} usable")
-    info = cache.info()
+    info = store.info()
     tell("cache", f"{info.entries} entries in {info.directory}" if info.enabled else info.reason)
     reason = fastcall.reason_for_fallback()
     tell("layout", f"calls go through ctypes: {reason}" if reason else

@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from wengert.runtime import cache, jit
+from wengert.runtime import cache, jit, store
 
 
 def text_of(number):
@@ -33,11 +33,11 @@ def forget():
     """As a new process would start: nothing remembered, a sweep due at the next write."""
     cache._memory.clear()
     cache._memory_bytes = 0
-    cache._puts_to_sweep = 0
+    store._puts_to_sweep = 0
 
 
 def entry(directory):
-    (path,) = directory.glob("*" + cache.SUFFIX)
+    (path,) = directory.glob("*" + store.SUFFIX)
     return path
 
 
@@ -124,7 +124,7 @@ def test_damaged_entries_are_rebuilt(directory, compiles, damage):
     forget()
     assert call(cache.build(text_of(1), ["answer"])) == 1
     assert len(compiles) == 2
-    assert path.read_bytes()[: cache.HEADER.size] == whole[: cache.HEADER.size]
+    assert path.read_bytes()[: store.HEADER.size] == whole[: store.HEADER.size]
     forget()
     cache.build(text_of(1), ["answer"])
     assert len(compiles) == 2
@@ -133,7 +133,7 @@ def test_damaged_entries_are_rebuilt(directory, compiles, damage):
 def test_an_entry_that_lies_about_being_code_is_rebuilt(directory, compiles):
     """A checksum can be right and the code still wrong: LLVM refuses it, and we compile."""
     key = cache.key_of(text_of(1), jit.DEFAULT)
-    cache._write(key, b"not an object at all")
+    store.put(key, b"not an object at all")
     assert call(cache.build(text_of(1), ["answer"])) == 1
     assert len(compiles) == 1
     forget()
@@ -148,7 +148,7 @@ def test_disabled(directory, compiles, monkeypatch):
     cache.build(text_of(1), ["answer"])
     assert len(compiles) == 2
     assert not directory.exists()
-    assert cache.info().reason == "disabled by WENGERT_CACHE"
+    assert store.info().reason == "disabled by WENGERT_CACHE"
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
@@ -160,7 +160,7 @@ def test_a_directory_others_can_write_is_refused(directory, compiles, mode):
         forget()
     assert len(compiles) == 2
     assert list(directory.iterdir()) == []
-    assert "writable by others" in cache.info().reason
+    assert "writable by others" in store.info().reason
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs users")
@@ -170,7 +170,7 @@ def test_a_directory_of_another_user_is_refused(directory, compiles, monkeypatch
     monkeypatch.setattr(os, "getuid", lambda: directory.stat().st_uid + 1)
     assert call(cache.build(text_of(1), ["answer"])) == 1
     assert len(compiles) == 2
-    assert "another user" in cache.info().reason
+    assert "another user" in store.info().reason
 
 
 def test_a_disk_that_refuses_only_loses_the_cache(directory, compiles, monkeypatch):
@@ -187,25 +187,25 @@ def test_a_directory_that_cannot_be_made_only_loses_the_cache(tmp_path, monkeypa
     monkeypatch.setenv("WENGERT_CACHE_DIR", str(tmp_path / "file" / "objects"))
     forget()
     assert call(cache.build(text_of(1), ["answer"])) == 1
-    assert not cache.info().enabled
+    assert not store.info().enabled
     forget()
 
 
 def test_the_least_recently_used_go_first(directory, monkeypatch):
     for number in range(6):
         cache.build(text_of(number), ["answer"])
-        path = cache._path(directory, cache.key_of(text_of(number), jit.DEFAULT))
+        path = store._path(directory, cache.key_of(text_of(number), jit.DEFAULT))
         os.utime(path, (number + 1, number + 1))
     forget()
     cache.build(text_of(0), ["answer"])  # used again, so no longer the oldest
-    size = cache.info().bytes // 6
+    size = store.info().bytes // 6
     monkeypatch.setenv("WENGERT_CACHE_SIZE", str(6 * size))
     forget()
     cache.build(text_of(6), ["answer"])
     kept = [
         number
         for number in range(7)
-        if cache._path(directory, cache.key_of(text_of(number), jit.DEFAULT)).exists()
+        if store._path(directory, cache.key_of(text_of(number), jit.DEFAULT)).exists()
     ]
     assert kept == [0, 4, 5, 6]
 
@@ -220,15 +220,15 @@ def test_memory_is_limited(directory, monkeypatch):
 
 
 def test_info_and_clear(directory):
-    assert cache.info().entries == 0
+    assert store.info().entries == 0
     for number in range(3):
         cache.build(text_of(number), ["answer"])
     (directory / "readme.txt").write_text("not an entry")
-    found = cache.info()
+    found = store.info()
     assert (found.directory, found.entries, found.enabled) == (directory, 3, True)
-    assert found.bytes > 3 * cache.HEADER.size
+    assert found.bytes > 3 * store.HEADER.size
     assert cache.clear() == 3
-    assert cache.info().entries == 0
+    assert store.info().entries == 0
     assert (directory / "readme.txt").exists()
 
 
@@ -265,14 +265,14 @@ def test_many_processes_share_the_directory(directory):
     """
     running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [process.wait() for process in running] == [0] * 4
-    assert cache.info().entries == 12
+    assert store.info().entries == 12
     assert not list(directory.glob(".*.tmp"))
 
 
 def test_the_default_place_follows_xdg(monkeypatch, tmp_path):
     monkeypatch.delenv("WENGERT_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache._chosen_directory() == tmp_path / "wengert"
+    assert store._chosen_directory() == tmp_path / "wengert"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache._chosen_directory() == tmp_path / ".cache" / "wengert"
+    assert store._chosen_directory() == tmp_path / ".cache" / "wengert"
