@@ -53,6 +53,7 @@ class Function:
     spaces: tuple[str, ...]  # "torch", "nn.functional", "linalg", "special", "fft"
     method: bool
     inplace: bool | str  # "resizing": the twin gives the tensor the result's shape
+    short: Callable[..., Any] | None = None  # what to call for Values, all given by position
 
 
 FUNCTIONS: dict[str, Function] = {}
@@ -104,11 +105,14 @@ def _publish(function: Function) -> None:
 _SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 
 
-def as_called(function: Callable[..., Any], first: int = 0) -> Callable[..., Any]:
+def as_called(
+    function: Callable[..., Any], first: int = 0, takes_out: bool = False
+) -> Callable[..., Any]:
     """`function` as users call it: with numpy's names, and with arguments of the kinds it declares.
 
     Only parameters annotated `bool` and `int` are looked at: torch takes nothing else for them.
     `first` is the position torch gives the first argument, 1 for functions and 0 for methods.
+    With `takes_out`, results are written to the argument `out`, if there is one.
     """
     names, known = positional_names(function), parameter_names(function)
     kinds = {name: kind for name, kind in function.__annotations__.items() if kind in _KINDS}
@@ -124,6 +128,11 @@ def as_called(function: Callable[..., Any], first: int = 0) -> Callable[..., Any
                 if kind is not None and value.__class__.__name__ != kind:
                     _check_kinds(function, first, names, kinds, args, kwargs)
         if kwargs:
+            if takes_out and "out" in kwargs:
+                out = kwargs.pop("out")
+                if out is not None:
+                    assert write_out is not None
+                    return write_out(called, args, kwargs, out)
             for name in kwargs.keys() & synonyms.keys():
                 kwargs[synonyms[name]] = kwargs.pop(name)
             if kinds:
@@ -171,7 +180,7 @@ def _inplace_twin(function: Function) -> Callable[..., Any]:
 
 def namespace(space: str) -> dict[str, Callable[..., Any]]:
     """All functions published in a namespace, ready to be put into a module."""
-    found = {f.name: _named(_with_out(f.call), f, space)
+    found = {f.name: _named(_with_out(f), f, space)
              for f in FUNCTIONS.values() if space in f.spaces}  # fmt: skip
     if space == "torch":
         found.update({f.name + "_": getattr(Value, f.name + "_")
@@ -189,23 +198,23 @@ def _named(call: Callable[..., Any], function: Function, space: str) -> Callable
     return call
 
 
-def _with_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` as users call it, with torch's `out=` argument."""
-    if "out" in parameter_names(function):
-        return function
-    plain = as_called(function, 1)
+def _with_out(function: Function) -> Callable[..., Any]:
+    """A public function as users call it, with torch's `out=` argument."""
+    call, short = function.call, function.short
+    if "out" in parameter_names(call):
+        return call
+    called = as_called(call, 1, takes_out=True)
+    if short is None:
+        return called
+    count = len(positional_names(call))
 
-    @functools.wraps(function)
-    def with_out(*args: Any, **kwargs: Any) -> Any:
-        if not kwargs:
-            return plain(*args)
-        out = kwargs.pop("out", None)
-        if out is None:
-            return plain(*args, **kwargs)
-        assert write_out is not None
-        return write_out(plain, args, kwargs, out)
+    @functools.wraps(call)
+    def briefly(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != count or not isinstance(args[0], Value):
+            return called(*args, **kwargs)
+        return short(*args)
 
-    return with_out
+    return briefly
 
 
 def _not_a_tensor(

@@ -262,6 +262,14 @@ def test_in_place_graphs_and_custom_functions_stay_with_the_engine(calls):
     assert repeat(step) == [[2.0, 0.0, 0.0, 2.0]] * TIMES
     assert not any(calls)
 
+    def familiar_end():
+        x.grad = None
+        (x * 2).sum().backward()
+        return x.grad.tolist()
+
+    assert repeat(familiar_end, 20) == [[2.0] * 4] * 20 and calls[-1]  # after some waiting
+    assert step() == [2.0, 0.0, 0.0, 2.0] and not calls[-1]
+
 
 def test_threads(calls):
     x = torch.randn(16)

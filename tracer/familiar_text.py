@@ -217,7 +217,8 @@ class _Writer:
             "def backward(n0, number, array, freed, place):",
             "    try:",
             *(f"        {line}" for line in self.looks),
-            "    except (TypeError, IndexError):",  # an edge that is not there
+            # no edge there, or one to a node that is no op's
+            "    except (AttributeError, IndexError, TypeError):",
             "        return False",
             *(f"    {line}" for line in self.looks_done),
             *body,

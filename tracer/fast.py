@@ -15,6 +15,7 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -175,14 +176,14 @@ def install() -> None:
     for name, op in OPERATORS.items():
         if is_fast(op):
             setattr(Tensor, name, _named(op, getattr(Value, name), name))
-    for function in FUNCTIONS.values():
+    for key, function in FUNCTIONS.items():
         op = getattr(function.call, "op", None)
         if not function.method or not is_fast(op) or getattr(function.call, "strict", False):
             continue
-        if len(op.inputs) == 1:
-            slow = getattr(Value, function.name)
-            setattr(Tensor, function.name, _named(op, slow, function.name))
-        elif function.inplace and isinstance(op.ufunc or op.numpy, np.ufunc):
+        made = _named(op, getattr(Value, function.name), function.name)
+        setattr(Tensor, function.name, made)
+        FUNCTIONS[key] = replace(function, short=made)
+        if function.inplace and len(op.inputs) == 2 and isinstance(op.ufunc or op.numpy, np.ufunc):
             name = function.name + "_"
             setattr(Tensor, name, _renamed(writing(op, getattr(Value, name)), name))
 

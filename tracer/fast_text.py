@@ -99,7 +99,8 @@ def call(x):
 """
 
 BINARY = """\
-def call(x, y):
+def call(x, other):
+    y = other
     dtype = x.dtype
     if (dtype is not float32 and dtype is not float64) or not (
         {plain_x} and state.top is run and x._array.size < LARGE

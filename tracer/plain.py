@@ -2,14 +2,15 @@
 
 Note [Plain tensors]
     Where a call gets small tensors of one dtype, float32 or float64 (beside integers), with nothing
-    on top of eager execution, its result needs no widening and no inference. For each op that has a
-    fixed number of inputs and one output, a function for such calls is written from the text below
-    when the op is first called; it answers None for all other calls, and for those that fail, which
-    then go the general way.
+    on top of eager execution, its results need no widening and no inference. For each op that has a
+    fixed number of inputs, a function for such calls is written from the texts below when the op is
+    first called; it answers None for all other calls, and for those that fail, which then go the
+    general way.
 """
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..ir.bind import state
 from ..ir.op import Op
 from ..ir.texts import function_of
 from ..ir.types import FLOAT, FROM_NUMPY, TensorType, float32, float64
-from .history import history
+from .history import attach_views, history
 from .large import LARGE, MANY
 from .places import user_place
 from .quiet import quiet, restore
@@ -55,10 +56,13 @@ EVALUATE = """\
         return None
 {before}\
     try:
-        array = evaluate({operands})
+        {results} = evaluate({operands})
     except Exception:
         return None
 {after}\
+"""
+
+ONE = """\
     if array.__class__ is not ndarray:
         array = asarray(array)
     out = new(Tensor)
@@ -67,6 +71,16 @@ EVALUATE = """\
     out._nr = 0
     out.dtype = dtype = dtype if array.dtype is dtype.storage else FROM_NUMPY[array.dtype]
     out._requires_grad = False
+"""
+
+SEVERAL = """\
+    outs = []
+    for number, array in enumerate(arrays):
+        if array.__class__ is not ndarray:
+            array = asarray(array)
+        kind = dtype if array.dtype is dtype.storage else FROM_NUMPY[array.dtype]
+        out = wrapped(array, kind)
+        outs.append(out)
 """
 
 ATTACH = """\
@@ -89,17 +103,21 @@ ATTACH = """\
         out._requires_grad = True
 """
 
+MARK = """\
+    for out in {outs}:
+        out._mark = {mark}
+    return {result}
+"""
+
 RECORD = """\
     if not ({needs}):
-        out._mark = mark
-        return out
+{mark}\
     if not state.grad_enabled:
-        out._mark = state.cut
-        return out
+{mark_cut}\
     wanted = ({wanted})
     plan = plans.get(wanted) or plan_of(op, wanted)
-    if not plan.any or dtype.category < FLOAT:
-        return out
+    if not plan.any:
+        return {result}
     node = new(op.node_type or node_class(op, attrs, inputs))
     node.attrs = attrs
     node.plan = plan
@@ -115,16 +133,30 @@ RECORD = """\
             edges.append((x._node, x._nr))
     node.edges = tuple(edges)
     node.uniform = None
-    node.types = [{types}], [new_type(TensorType, (dtype, array.shape))]
+    node.types = [{types}], [{result_types}]
     node.sequence = next_sequence()
     node.extra = None
     node.place = user_place()
-    out._requires_grad = True
-    out._node = node
+{attach}\
     if plan.keys:
-        save_values(node, plan, inputs, (out,), history)
+        save_values(node, plan, inputs, {outs}, history)
     else:
         node.saved = node.versions = ()
+    return {result}
+"""
+
+ATTACH_ONE = """\
+    if dtype.category >= FLOAT:
+        out._requires_grad = True
+        out._node = node
+"""
+
+ATTACH_SEVERAL = """\
+    for number, out in enumerate(outs):
+        if out.dtype.category >= FLOAT:
+            out._requires_grad = True
+            out._node = node
+            out._nr = number
 """
 
 
@@ -134,43 +166,61 @@ def can_be(op: Op) -> bool:
         op.promote is None
         and op.variadic is None
         and 1 <= len(op.inputs) <= 4
-        and not op.many_outputs
-        and len(op.outputs) == 1
-        and not op.multi_view
         and not op.random
         and op.node != "NotImplemented"
     )
 
 
 def written(op: Op) -> Any:
-    """plain(inputs, attrs) of an op: its result, or None where the call is not plain."""
+    """plain(inputs, attrs) of an op: its results, or None where the call is not plain."""
     names = [f"x{k}" for k in range(len(op.inputs))]
-    arrays = [f"{x}_array" for x in names]
+    several = op.many_outputs or len(op.outputs) > 1
     lines = ["def plain(inputs, attrs):\n", f"    {', '.join(names)}, = inputs\n"]
     for position, x in enumerate(names):
         lines.append(INPUT.format(x=x) + (OTHER if position else FIRST).format(x=x))
+    lines += [_evaluation(op, names, several), SEVERAL if several else ONE]
+    if op.is_view:
+        lines.append("    attach_views(op, x0, outs, attrs)\n" if several else ATTACH)
+    result, outs = ("tuple(outs)", "outs") if several else ("out", "(out,)")
+    mark = MARK.format(outs=outs, mark="mark", result=result)
+    lines.append(_record(names, several, result, outs, mark) if op.rules else mark)
+    return function_of("".join(lines), f"<wengert plain {op.name}>", _space(op))
+
+
+def _evaluation(op: Op, names: list[str], several: bool) -> str:
+    arrays = [f"{x}_array" for x in names]
     if op.kind == "product":
         large = f"{arrays[-1]}.ndim > 1 and {arrays[-2]}.size * {arrays[-1]}.shape[-1] >= MANY"
     else:
         large = " or ".join(f"{a}.size >= LARGE" for a in arrays)
-    operands = ", ".join([*arrays, "**attrs"] if op.attributes else arrays)
     before, after = "    token = quiet()\n", "    finally:\n        restore(token)\n"
     if op.moves_data:  # it raises no floating-point errors
         before = after = ""
-    special = ' or "dtype" in attrs' if "dtype" in op.attributes else ""
-    lines.append(EVALUATE.format(large=large, special=special, operands=operands, before=before,
-                                 after=after))  # fmt: skip
-    if op.is_view:
-        lines.append(ATTACH)
-    if op.rules:
-        types = ", ".join(f"new_type(TensorType, ({x}.dtype, {x}_array.shape))" for x in names)
-        needs = [f"{x}_needs" for x in names]
-        wanted = "".join(f"{n}, " for n in needs)
-        lines.append(RECORD.format(needs=" or ".join(needs), wanted=wanted, types=types))
-    else:
-        lines.append("    out._mark = mark\n")
-    lines.append("    return out\n")
-    return function_of("".join(lines), f"<wengert plain {op.name}>", _space(op))
+    return EVALUATE.format(
+        large=large,
+        special=' or "dtype" in attrs' if "dtype" in op.attributes else "",
+        operands=", ".join([*arrays, "**attrs"] if op.attributes else arrays),
+        before=before,
+        after=after,
+        results="arrays" if several else "array",
+    )
+
+
+def _record(names: list[str], several: bool, result: str, outs: str, mark: str) -> str:
+    kind = "new_type(TensorType, ({}.dtype, {}.shape))"
+    needs = [f"{x}_needs" for x in names]
+    one, all_ = kind.format("out", "array"), kind.format("out", "out._array") + " for out in outs"
+    return RECORD.format(
+        needs=" or ".join(needs),
+        wanted="".join(f"{n}, " for n in needs),
+        types=", ".join(kind.format(x, f"{x}_array") for x in names),
+        result_types=all_ if several else one,
+        result=result,
+        outs=outs,
+        mark=indent(mark, "    "),
+        mark_cut=indent(mark.replace("= mark", "= state.cut"), "    "),
+        attach=ATTACH_SEVERAL if several else ATTACH_ONE,
+    )
 
 
 def _space(op: Op) -> dict[str, Any]:
@@ -178,10 +228,11 @@ def _space(op: Op) -> dict[str, Any]:
         "ANOMALY": ANOMALY, "FLOAT": FLOAT, "FROM_NUMPY": FROM_NUMPY, "LARGE": LARGE,
         "MANY": MANY, "PLAIN": PLAIN, "Storage": Storage, "Tensor": Tensor,
         "TensorType": TensorType, "View": View, "__name__": __name__,
-        "accumulator_of": accumulator_of, "asarray": np.asarray, "evaluate": op.numpy,
-        "float32": float32, "float64": float64, "history": history,
+        "accumulator_of": accumulator_of, "asarray": np.asarray, "attach_views": attach_views,
+        "evaluate": op.numpy, "float32": float32, "float64": float64, "history": history,
         "ndarray": np.ndarray, "new": object.__new__,
         "new_type": tuple.__new__, "next_sequence": next_sequence, "node_class": node_class,
         "op": op, "plan_of": plan_of, "plans": op.plans, "quiet": quiet, "restore": restore,
         "save_values": save_values, "state": state, "user_place": user_place,
+        "wrapped": Tensor._wrap,
     }  # fmt: skip

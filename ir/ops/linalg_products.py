@@ -34,7 +34,7 @@ vdot_op = define(
 @public("vdot")
 def vdot(input: Any, other: Any) -> Any:
     """vdot(input, other): the dot product with `input` conjugated."""
-    return product(vdot_op, input, other)
+    return product(vdot_op, input, other, (1, 1))
 
 
 @linalg("vecdot")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bind import casting
+from ..bind import casting, state
 from ..op import Decompose, Op, Template, define
 from ..types import TensorType, bool_, broadcast_shapes, c_word, type_word
 from ..value import public
@@ -149,36 +149,41 @@ dot_op = define(
 )  # fmt: skip
 
 
-def product(op: Any, *operands: Any) -> Any:
-    """Runs a product; inference first, since NumPy accepts more than torch."""
-    for position, value in enumerate(operands):
-        require_value(op.name, value, "input" if position == 0 else op.inputs[position], position)
-    op.infer(*[value.type_ for value in operands])
-    return op(*operands)
+def product(op: Any, left: Any, right: Any, ranks: tuple[int, int]) -> Any:
+    """Runs a product; inference first where NumPy accepts more than torch."""
+    require_value(op.name, left)
+    require_value(op.name, right, op.inputs[1], 1)
+    if not (
+        state.top is state.bottom and (left.ndim, right.ndim) == ranks
+        and left.dtype is right.dtype and left.dtype.is_floating_point
+        and (ranks != (3, 3) or len(left) == len(right))
+    ):  # fmt: skip
+        op.infer(left.type_, right.type_)
+    return op(left, right)
 
 
 @public("mm")
 def mm(input: Any, mat2: Any) -> Any:
     """mm(input, mat2): the product of two matrices."""
-    return product(mm_op, input, mat2)
+    return product(mm_op, input, mat2, (2, 2))
 
 
 @public("bmm")
 def bmm(input: Any, mat2: Any) -> Any:
     """bmm(input, mat2): the products of two batches of matrices."""
-    return product(bmm_op, input, mat2)
+    return product(bmm_op, input, mat2, (3, 3))
 
 
 @public("mv")
 def mv(input: Any, vec: Any) -> Any:
     """mv(input, vec): a matrix times a vector."""
-    return product(mv_op, input, vec)
+    return product(mv_op, input, vec, (2, 1))
 
 
 @public("dot")
 def dot(input: Any, tensor: Any) -> Any:
     """dot(input, tensor): the dot product of two vectors, not conjugated."""
-    return product(dot_op, input, tensor)
+    return product(dot_op, input, tensor, (1, 1))
 
 
 # The shape of a fresh product: its memory is shared with a value that nobody else sees, so it is no
@@ -275,7 +280,10 @@ def with_addend(multiply: Any) -> Any:
             return result
         if beta != 1:
             addend = addend * result.dtype.type(beta)
-        return np.add(result, addend, out=result if result.ndim else None)
+        if not result.ndim:
+            return result + addend
+        result += addend
+        return result
 
     return evaluate
 
@@ -331,12 +339,11 @@ addmm_op = define(
 @public("addmm", inplace=True, overlap="copied")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addmm(input, mat1, mat2, *, beta=1, alpha=1): beta * input + alpha * (mat1 @ mat2)."""
-    left, right = mat1.shape, mat2.shape
     if not (
-        len(left) == len(right) == 2 and left[1] == right[0] and input.shape == right[1:]
+        state.top is state.bottom and mat1.ndim == 2 == mat2.ndim
         and input.dtype is mat1.dtype is mat2.dtype and input.dtype.is_floating_point
     ):  # fmt: skip
-        _addmm_type(input.type_, mat1.type_, mat2.type_)  # unusual: it says so if it is wrong
+        _addmm_type(input.type_, mat1.type_, mat2.type_)  # NumPy accepts more than torch
     return addmm_op(input, mat1, mat2, beta=beta, alpha=alpha)
 
 

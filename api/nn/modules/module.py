@@ -141,9 +141,10 @@ class Module(Calling, State, Conversion):
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
         for table in ("_parameters", "_buffers", "_modules"):
-            members = own.get(table)
-            if members is not None and name in members:
-                return members[name]
+            try:
+                return own[table][name]
+            except KeyError:  # also where Module.__init__ has not run
+                continue
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
