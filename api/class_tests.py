@@ -2,8 +2,8 @@
 
 While recording, a float argument is a `RunTimeNumber`, which is a tensor; in a window, a tensor is
 of a twin of its class. `isinstance(x, float)` sees neither, but `type(x)`, and for numbers
-`isinstance(x, torch.Tensor)`, `hasattr` and encoders written in C, would. So a body that asks gets plain
-floats, and is recorded for their values; and in windows it runs eagerly.
+`isinstance(x, torch.Tensor)`, `hasattr` and encoders written in C, would. So a body that asks gets
+plain floats, and is recorded for their values; and in windows it runs eagerly.
 """
 
 from __future__ import annotations

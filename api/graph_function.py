@@ -11,20 +11,18 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
+from .compiled_node import CompiledFunctionBackward
 from .executor import Executor
 from .ir import reverse
 from .ir.bind import state
-from .ir.graph import RESULT, Graph
-from .ir.partition import Partition, partition
+from .ir.graph import RESULT, WRITE, Graph
+from .ir.partition import partition
 from .ir.passes import Step, absent_gradients, dead_code, optimise, strict
 from .ir.types import uint8
+from .rewritten import AsEager
 from .settings import DEFAULT, Settings
-from .tracer.eager import history
 from .tracer.generator import Generator
-from .tracer.storage import Storage
-from .tracer.tape import FREED, Node, describe_place, next_sequence, user_place
+from .tracer.readers import readers, reads_later
 from .tracer.tensor import Tensor
 
 
@@ -38,6 +36,7 @@ class GraphFunction:
         needs: list[int] | None = None,
         volatile: tuple[int, ...] = (),
         reread: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+        spends: Mapping[int, frozenset[int]] = MappingProxyType({}),
         settings: Settings = DEFAULT,
         generators: Sequence[Any] = (),
     ):
@@ -50,6 +49,8 @@ class GraphFunction:
         self.starts: dict[str, Graph] = {}  # by stage: the graph before its passes
         self._plain: Any = None
         self._split: dict[tuple[int, ...], Any] = {}
+        self._as_eager: dict[tuple[int, ...], AsEager] = {}
+        self.rereading: set[tuple[int, ...]] = set()  # see Note [Written inputs] in rewritten.py
         self._reduced: dict[Any, tuple[Executor, tuple[int, ...]]] = {}
         self._grads: dict[Any, tuple[GraphFunction, tuple[int, ...]]] = {}
         results = [o for o in graph.outputs if o.kind == RESULT]
@@ -59,6 +60,10 @@ class GraphFunction:
         ]  # fmt: skip
         # by gradient: results that eager's backward reads again, so that nobody may write there
         self.reread = [reread.get(k, ()) for k in self.differentiable]
+        # by gradient: those that can't go backward once it did; all of them where nothing is known
+        everything = frozenset(self.differentiable)
+        self.spends = [{self.differentiable.index(k) for k in spends.get(position, everything)}
+                       for position in self.differentiable]  # fmt: skip
         self.held = sorted({position for positions in self.reread for position in positions})
         self.out_types = tuple(results[k].var.type for k in self.differentiable)
         self.reached = reverse.reached(self.trace, self.differentiable)
@@ -75,11 +80,15 @@ class GraphFunction:
         """Forward that saves, and backward for the inputs in `wanted`."""
         found = self._split.get(wanted)
         if found is None:
-            joint = self._optimised("joint", reverse.joint(self.trace, wanted, self.differentiable))
+            recorded = reverse.joint(self.trace, wanted, self.differentiable)
+            joint = self._optimised("joint", recorded)
             parts = partition(joint, frozenset(joint.inputs[k].var for k in self.volatile))
             forward = self._executor(parts.forward)
             backward = self._executor(dead_code.run(parts.backward))
             found = self._split[wanted] = (parts, forward, backward)
+            self._as_eager[wanted] = as_eager = AsEager(without_writes(recorded))
+            if self.held or parts.rereads or {*parts.saved_inputs} != {*as_eager.saved_inputs}:
+                self.rereading.add(wanted)
         return found
 
     def reduced(
@@ -190,6 +199,8 @@ class GraphFunction:
     def run_plain(self, inputs: list[Tensor]) -> list[Tensor]:
         """Without history for the results."""
         executor = self.plain()
+        if executor.writes and readers:
+            executor.announce(inputs)
         return executor.finish(executor.call(*[t._array for t in inputs]), inputs)
 
     def forward(self, wanted: tuple[int, ...]) -> Executor:
@@ -198,6 +209,8 @@ class GraphFunction:
 
     def run_recorded(self, inputs: list[Tensor], wanted: tuple[int, ...]) -> list[Tensor]:
         forward = self.forward(wanted)
+        if forward.writes and readers:
+            forward.announce(inputs)
         states = [generator.snapshot() for generator in self.generators]
         arrays = forward.call(*[t._array for t in inputs])
         saved = [arrays[k] for k in forward.saved]
@@ -212,7 +225,10 @@ class GraphFunction:
         node = CompiledFunctionBackward(self, parts, backward, inputs, wanted, saved)
         node.states = states
         if self.held:
-            node.held = {k: (storage := results[k].storage_, storage.version) for k in self.held}
+            node.held = {k: (results[k]._array, storage := results[k].storage_, storage.version)
+                         for k in self.held}  # fmt: skip
+        if wanted in self.rereading:
+            node.reference = reads_later(node)
         for number, position in enumerate(self.differentiable):
             tensor = results[position]
             tensor._node, tensor._nr, tensor._requires_grad = node, number, True
@@ -227,97 +243,5 @@ def as_input(value: Any) -> Tensor:
 
 
 def without_writes(graph: Graph) -> Graph:
-    outputs = tuple(o for o in graph.outputs if o.kind == RESULT)
+    outputs = tuple(o for o in graph.outputs if o.kind != WRITE)
     return graph.replace(outputs=outputs)
-
-
-def numbers_of(grads: list[Any]) -> tuple[int, ...]:
-    """Which of the gradients arrived."""
-    return tuple([k for k, g in enumerate(grads) if g is not None])
-
-
-class CompiledFunctionBackward(Node):
-    """The node of a compiled function's results."""
-
-    __module__ = "builtins"
-    freed: Any = None
-    states: Sequence[Any] = ()
-    held: dict[int, tuple[Storage, int]] | None = None  # results that must not be written
-
-    def __init__(
-        self,
-        function: GraphFunction,
-        parts: Partition,
-        backward: Executor,
-        inputs: list[Tensor],
-        wanted: tuple[int, ...],
-        saved: list[Any],
-    ):
-        self.function, self.parts, self.backward = function, parts, backward
-        self.wanted, self.saved = wanted, saved
-        self.inputs: Any = inputs
-        self.versions = [0 if t._storage is None else t._storage.version for t in inputs]
-        self.edges = tuple([history(inputs[k]) for k in wanted])
-        self.out_types = function.out_types
-        self.sequence, self.place = next_sequence(), user_place()
-        self.extra = None
-
-    def apply(self, grads: list[Any]) -> list[Any]:
-        if self.saved is None:
-            raise RuntimeError(FREED if self.freed is None else self.freed.message())
-        if self.held is not None:
-            self.check_results(grads)
-        arrived = [g for g in grads if g is not None]
-        if state.grad_enabled:
-            return self.differentiable_apply(grads, arrived)
-        kept = [self.input_array(k) for k in self.parts.saved_inputs]
-        arguments = [*self.saved, *kept, *[g._array for g in arrived]]
-        if len(arrived) == len(self.out_types):
-            return self.backward.finish(self.backward.call(*arguments), ())
-        backward, left = self.function.reduced(self.wanted, numbers_of(grads))
-        return self.spread(left, backward.finish(backward.call(*arguments), ()))
-
-    def differentiable_apply(self, grads: list[Any], arrived: list[Any]) -> list[Any]:
-        """create_graph: backward as a compiled function of the same inputs."""
-        inputs = [self.checked(k) for k in range(len(self.inputs))]
-        inputs += [Tensor._wrap(snapshot.state(), uint8) for snapshot in self.states]
-        function, left = self.function.gradient(self.wanted, numbers_of(grads))
-        return self.spread(left, function.run([*inputs, *arrived]))
-
-    def spread(self, left: tuple[int, ...], found: list[Any]) -> list[Any]:
-        """None for inputs that none of the gradients given leads to: they get none at all."""
-        result: list[Any] = [None] * len(self.wanted)
-        for k, grad in zip(left, found):
-            result[k] = grad
-        return result
-
-    def checked(self, position: int) -> Tensor:
-        tensor = self.inputs[position]
-        if tensor._storage is not None:
-            self.check(tensor._storage, self.versions[position], f"input {position}")
-        return tensor
-
-    def check_results(self, grads: list[Any]) -> None:
-        """Where eager kept results for the gradients that arrived, nobody may have written."""
-        assert self.held is not None
-        for number in numbers_of(grads):
-            for position in self.function.reread[number]:
-                self.check(*self.held[position], f"result {position}")
-
-    def check(self, storage: Storage, version: int, what: str) -> None:
-        if storage.version == version:
-            return
-        raise RuntimeError(
-            "one of the variables needed for gradient computation has been modified by an "
-            f"inplace operation: {what} of compiled {self.function.name}, called at "
-            f"{describe_place(self.place)}, is at version {storage.version}; expected "
-            f"version {version} instead. It was changed at {describe_place(storage.written)}. "
-            "Hint: clone() the value before changing it."
-        )
-
-    def input_array(self, position: int) -> np.ndarray:
-        return self.checked(position)._array
-
-    def release(self, freed: Any) -> None:
-        self.saved = self.inputs = self.held = None
-        self.freed = freed

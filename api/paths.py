@@ -26,6 +26,7 @@ class Path:
     needing: set[Var]  # Vars that require grad in eager's eyes
     needs: list[int]  # results that get history
     reread: dict[int, tuple[int, ...]]  # of these: the results that their backward reads again
+    spends: dict[int, frozenset[int]]  # and those that can't go backward after it
     # what is made of the results
     structure: Any
     makers: list[Any]
@@ -67,6 +68,7 @@ def path_of(recording: Any) -> Path:
         needing=recorder.needing,
         needs=recording.needs,
         reread=recording.reread,
+        spends=recording.spends,
         structure=recording.structure,
         makers=recording.makers,
         grad_effects=recording.grad_effects,

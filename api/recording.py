@@ -22,7 +22,7 @@ from .plain import is_constant, same, same_items
 from .pytree import containers_in, flatten, unflatten
 from .quiet_code import is_quiet
 from .returns import Handed, places_returned, with_handed
-from .saved_values import overwritten, reread_results, saved_by_graph
+from .saved_values import overwritten, reread_results, saved_by_graph, shared_histories
 from .settling import settle_all
 from .sources import (
     Argument,
@@ -288,6 +288,7 @@ class Recording:
         if changed:
             raise Refused(changed)
         self.reread = reread_results(self.results, self.needs)
+        self.spends = shared_histories(self.results, self.needs)
         leaked = self.leaked(out_leaves)
         if leaked:
             self.problems.append(f"{leaked} is kept in Python state by the body")

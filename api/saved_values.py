@@ -67,6 +67,19 @@ def reread_results(results: list[Tensor], needs: list[int]) -> dict[int, tuple[i
     return found
 
 
+def shared_histories(results: list[Tensor], needs: list[int]) -> dict[int, frozenset[int]]:
+    """For results with history: which of them backward from there spends, itself included.
+
+    Backward frees what nodes keep, and no result whose history has such a node can go through it
+    again. A history that keeps nothing is never spent.
+    """
+    keeping = {position: {id(node) for node in nodes_behind([results[position]])
+                          if getattr(node, "saved", None) or getattr(node, "_saved", None)}
+               for position in needs}  # fmt: skip
+    return {position: frozenset(k for k in needs if not keeping[k].isdisjoint(nodes))
+            for position, nodes in keeping.items()}  # fmt: skip
+
+
 def overwritten(results: list[Tensor]) -> str:
     """Why backward through the results will raise: a value it needs was written in place."""
     for node in nodes_behind(results):

@@ -66,6 +66,7 @@ class Segment:
             k for k, o in enumerate(results) if o.var in facts.needing]  # fmt: skip
         self.function = GraphFunction(graph, needs=needs, volatile=self.volatile(needed),
                                       reread=facts.reread if self.end is not None else {},
+                                      spends=facts.spends if self.end is not None else {},
                                       settings=facts.settings, generators=generators)  # fmt: skip
 
     def volatile(self, needed: list[Var]) -> tuple[int, ...]:
@@ -109,7 +110,7 @@ class Facts:
         self.sources = path.sources
         self.flags = path.flags
         self.needing = path.needing
-        self.needs, self.reread = path.needs, path.reread
+        self.needs, self.reread, self.spends = path.needs, path.reread, path.spends
         self.inputs = {i.var: i for i in graph.inputs}
         self.keys: dict[Var, Any] = {i.var: ("in", k) for k, i in enumerate(graph.inputs)}
         for index, node in enumerate(graph.nodes):

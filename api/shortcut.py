@@ -20,6 +20,7 @@ from .segments import Segment
 from .sharing import layout_of, shared_arguments
 from .sources import Argument, Captured, Reached
 from .tracer.hooks import uses
+from .tracer.readers import readers
 from .tracer.tensor import Tensor
 from .unpacking import AS_GIVEN, unpacker
 
@@ -50,10 +51,10 @@ def bound_replay(trace: Trace, binding: Binding, unpack: Any) -> Any:
     grad_mode, inference, top = state.grad_enabled, state.inference, state.top
     executor = binding.executor
     direct, check = executor.direct, executor.native.runnable.check
-    nested = unpack is not AS_GIVEN
+    nested, told = unpack is not AS_GIVEN, readers if executor.writes else ()
 
     def replay(args: Any, kwargs: Any) -> Any:
-        if (state.top is not top or state.grad_enabled is not grad_mode
+        if (state.top is not top or state.grad_enabled is not grad_mode or told
                 or state.inference is not inference or executor.call is not direct):  # fmt: skip
             return MISS
         if numbers is not None and not numbers.current():

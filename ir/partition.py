@@ -41,13 +41,17 @@ class Partition:
     saved: tuple[Var, ...]  # what backward needs beside gradients, as Vars of the joint graph
     saved_inputs: tuple[int, ...]  # positions in forward's inputs, for those that are inputs
     grads_of: tuple[int, ...]  # for each result of backward, the input it belongs to
+    rereads: bool  # does backward compute values of forward again from inputs?
 
 
-def partition(joint: Graph, volatile: frozenset[Var] = frozenset()) -> Partition:
+def partition(
+    joint: Graph, volatile: frozenset[Var] = frozenset(), as_eager: bool = False
+) -> Partition:
     """Forward computes results, write-backs and saved values; backward the gradients.
 
     `volatile` inputs will be overwritten after forward, before backward: like those that forward
-    itself writes, they are saved by value.
+    itself writes, they are saved by value. With `as_eager` nothing is computed again: what crosses
+    is saved, but for views of inputs and results, which share their memory.
     """
     inputs = [i for i in joint.inputs if i.kind != GRADIENT]
     seeds = [i for i in joint.inputs if i.kind == GRADIENT]
@@ -58,12 +62,13 @@ def partition(joint: Graph, volatile: frozenset[Var] = frozenset()) -> Partition
     written = {inputs[o.target].var for o in kept if o.kind == WRITE and o.target is not None}
     written |= volatile
     at_hand = {i.var for i in inputs} - written
-    backward_nodes, saved = choose(joint, forward_nodes, grads, at_hand | written)
+    shared = at_hand | {o.var for o in kept if o.kind == RESULT} if as_eager else None
+    backward_nodes, saved = choose(joint, forward_nodes, grads, at_hand | written, shared)
     from_forward = [v for v in saved if v not in at_hand]
     from_inputs = [v for v in saved if v in at_hand]
     order = from_forward + from_inputs
-    recomputed = [v for n in joint.nodes if n in backward_nodes and n in forward_nodes
-                  for v in n.outputs if n.op.kind == "pointwise"]  # fmt: skip
+    again = [n for n in joint.nodes if n in backward_nodes and n in forward_nodes]
+    recomputed = [v for n in again for v in n.outputs if n.op.kind == "pointwise"]
     note = summary(from_forward, from_inputs, recomputed)
     forward = Graph(
         f"{joint.name.removesuffix('_joint')}_forward",
@@ -86,7 +91,19 @@ def partition(joint: Graph, volatile: frozenset[Var] = frozenset()) -> Partition
         tuple(order),
         tuple(positions[v] for v in from_inputs),
         tuple(o.target for o in grads if o.target is not None),
+        reads_inputs(again, set(from_inputs)),
     )
+
+
+def reads_inputs(again: list[Node], inputs: set[Var]) -> bool:
+    """Do nodes that run again, other than views, read inputs?"""
+    seen = set(inputs)
+    for node in again:
+        if not seen.isdisjoint(node.present()):
+            if node.op.kind != "view":
+                return True
+            seen.update(node.outputs)
+    return False
 
 
 def summary(from_forward: list[Var], from_inputs: list[Var], recomputed: list[Var]) -> str:
@@ -110,9 +127,16 @@ def needed_nodes(graph: Graph, roots: list[Var]) -> set[Node]:
 
 
 def choose(
-    joint: Graph, forward: set[Node], grads: list[Output], at_hand: set[Var]
+    joint: Graph,
+    forward: set[Node],
+    grads: list[Output],
+    at_hand: set[Var],
+    shared: set[Var] | None = None,
 ) -> tuple[set[Node], list[Var]]:
-    """The nodes backward runs, and the values it gets from forward."""
+    """The nodes backward runs, and the values it gets from forward.
+
+    Where `shared` is given, views of it are all that is computed again.
+    """
     producers = joint.producers()
     backward: set[Node] = set()
     saved: dict[Var, None] = {}
@@ -135,8 +159,33 @@ def choose(
             stack.extend(node.present())
     # in order of definition: once a value is saved, later ones are recomputed from it
     order = {var: k for k, var in enumerate(joint.vars())}
-    settle(sorted(crossing, key=order.__getitem__), producers, backward, saved, at_hand)
+    crossing.sort(key=order.__getitem__)
+    if shared is None:
+        settle(crossing, producers, backward, saved, at_hand)
+    else:
+        keep(crossing, producers, backward, saved, shared)
     return backward, list(saved)
+
+
+def keep(
+    crossing: list[Var],
+    producers: dict[Var, Node],
+    backward: set[Node],
+    saved: dict[Var, None],
+    shared: set[Var],
+) -> None:
+    """Saves each value that crosses; a view of shared memory is looked at again."""
+    for var in crossing:
+        chain: list[Node] = []
+        root = var
+        while root not in shared and root in producers and producers[root].op.kind == "view":
+            chain.append(producers[root])
+            root = next(chain[-1].present())
+        if root in shared:
+            backward.update(chain)
+            saved[root] = None
+        else:
+            saved[var] = None
 
 
 def settle(

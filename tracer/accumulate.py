@@ -18,6 +18,7 @@ import numpy as np
 from ..ir.bind import notify, state
 from ..ir.types import float32
 from .quiet import quietly
+from .readers import readers
 from .tensor import Tensor
 
 _getrefcount = sys.getrefcount
@@ -63,7 +64,7 @@ def accumulate(
     here = leaf._grad
     if here is not None and not create_graph:
         if direct and here.__class__ is Tensor and here._view is None and is_native(here) and (
-            here._array.flags.writeable and not here._requires_grad
+            here._array.flags.writeable and not here._requires_grad and not readers
         ):  # fmt: skip
             add_to(here._array, grad._array)
             here.storage_.note_write(place)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ir.types import bfloat16, to_bfloat16
 from .convert import escape, method, type_name
+from .readers import announce_write, readers
 from .tensor import Tensor
 
 
@@ -16,6 +17,8 @@ def _write(target: Tensor, values: list[Any]) -> Tensor:
     array = target._array
     if not values:
         return target
+    if readers:
+        announce_write(array)
     kind = np.float32 if target.dtype is bfloat16 else array.dtype
     made = np.array(values).astype(kind).reshape(array.shape)
     np.copyto(array, to_bfloat16(made) if target.dtype is bfloat16 else made)

@@ -33,6 +33,7 @@ from .fast_text import BINARY, EDGE, EVALUATE, IS_PLAIN, RECORD, UNARY, WRITE
 from .large import LARGE
 from .places import USERS_FILES, user_place
 from .quiet import CALM, quietly
+from .readers import readers
 from .saved import SavedOutput, plan_of, save_values
 from .storage import Storage
 from .tape import ANOMALY, accumulator_of, next_sequence, node_class
@@ -71,7 +72,7 @@ def _space(op: Op, slow: Any) -> dict[str, Any]:
     return {
         "ALPHA": {"alpha"}, "ANOMALY": ANOMALY, "CALM": CALM, "LARGE": LARGE, "NOTHING": _NOTHING,
         "NO_ATTRS": {}, "PLAIN": PLAIN, "SavedOutput": SavedOutput, "Storage": Storage,
-        "Tensor": Tensor, "TensorType": TensorType, "USERS_FILES": USERS_FILES,
+        "Tensor": Tensor, "TensorType": TensorType, "USERS_FILES": USERS_FILES, "readers": readers,
         "__name__": __name__, "asarray": np.asarray, "bool_": bool_,
         "evaluate": op.ufunc or op.numpy,
         "float32": float32, "float64": float64, "getframe": sys._getframe, "history": history,
@@ -196,6 +197,7 @@ def zero_(self: Any) -> Any:
         and self._mark != "inference"
         and self.__class__ in PLAIN
         and self._array.flags.writeable
+        and not readers
         and not (self._requires_grad and state.grad_enabled)
     ):
         self._array.fill(0)

@@ -189,7 +189,7 @@ def call(x, y=NOTHING, **attrs):
     dtype = x.dtype
     if (dtype is float32 or dtype is float64) and x._mark != "inference" and x._view is None and (
         not attrs or attrs.keys() == ALPHA
-    ) and state.top is run and not (x._requires_grad and state.grad_enabled):
+    ) and state.top is run and not readers and not (x._requires_grad and state.grad_enabled):
         kind = y.__class__
         if kind in PLAIN:
             if y.dtype is not dtype or y._mark == "inference" or (

@@ -20,6 +20,7 @@ from .eager import cast_array, history, run
 from .overlap import check_operands, run_in_turns, shows_twice
 from .places import describe_place, user_place
 from .quiet import quiet, restore
+from .readers import announce_write, readers
 from .rebase import AsStridedBackward0, CopySlices, look, put
 from .saved import SavedOutput, short_name
 from .storage import Storage
@@ -153,8 +154,13 @@ _OVERLAP = (
 
 
 def check_memory(target: Tensor) -> None:
-    """Memory that is written must not overlap itself, nor belong to a finished inference."""
+    """Memory that is written must not overlap itself, nor belong to a finished inference.
+
+    Those who read it again are told.
+    """
     array = target._array
+    if readers:
+        announce_write(array)
     if not array.flags.writeable or (array.size > 1 and overlaps(array)):
         raise RuntimeError(_OVERLAP)
     if target._mark == "inference" and not state.inference:

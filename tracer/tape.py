@@ -59,6 +59,7 @@ class Node:
     __slots__ = ("__weakref__", "edges", "extra", "place", "sequence")
 
     is_op = False  # does it keep `saved`, `plan` and `types`, as nodes of catalogue ops do?
+    plan: Any = None
 
     def name(self) -> str:
         """torch's name of the node."""

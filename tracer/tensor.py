@@ -13,6 +13,7 @@ from ..ir.value import Value
 from .facts import CPU, Size, device, require_cpu
 from .hooks import RemovableHandle
 from .places import user_place
+from .readers import announce_write, readers
 from .storage import Storage
 
 
@@ -140,6 +141,8 @@ class Tensor(Value, metaclass=_TensorMeta):
         if self._requires_grad and new.dtype.category < FLOAT:
             raise RuntimeError("data set to a tensor that requires gradients must be floating "
                                "point or complex dtype")  # fmt: skip
+        if readers:
+            announce_write(self._array)
         self._array, self.dtype = new._array, new.dtype
         self._storage = Storage(new.storage_.root, self._version)
         self._view = None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.bind import state
+from ..tracer.readers import readers
 from ..tracer.tensor import Tensor
 
 _NATIVE = ("float32", "float64")
@@ -240,7 +241,7 @@ def scaled(value: Any, factor: Any) -> Any:
 
 def runs_on_arrays(tensors: Any) -> bool:
     """May a formula over these tensors run on their arrays? Only eagerly and without history."""
-    if state.top is not state.bottom or state.grad_enabled:
+    if state.top is not state.bottom or state.grad_enabled or readers:
         return False
     return all(t.dtype.name in _NATIVE and t._array.flags.writeable for t in tensors)
 

@@ -1,0 +1,163 @@
+"""The node that the results of a compiled function carry: its backward is compiled too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .executor import Executor
+from .ir.bind import state
+from .ir.partition import Partition
+from .ir.types import uint8
+from .tracer.eager import history
+from .tracer.pending import memory_of
+from .tracer.readers import readers
+from .tracer.storage import Storage, owner_of
+from .tracer.tape import Node, describe_place, next_sequence, user_place
+from .tracer.tensor import Tensor
+
+
+def numbers_of(grads: list[Any]) -> tuple[int, ...]:
+    """Which of the gradients arrived."""
+    return tuple([k for k, g in enumerate(grads) if g is not None])
+
+
+class CompiledFunctionBackward(Node):
+    """The node of a compiled function's results."""
+
+    __module__ = "builtins"
+    freed: Any = None
+    numbers: tuple[int, ...] = ()  # the gradients that arrived last
+    spent: frozenset[int] = frozenset()  # those that may not arrive again
+    states: Sequence[Any] = ()
+    # results that must not be written: their memory, its storage, and the version that it had
+    held: dict[int, tuple[np.ndarray, Storage, int]] | None = None
+    reference: Any = None  # among `readers`
+    before: Any = None  # inputs as they were before somebody wrote; see Note [Written inputs]
+
+    def __init__(
+        self,
+        function: Any,  # a GraphFunction
+        parts: Partition,
+        backward: Executor,
+        inputs: list[Tensor],
+        wanted: tuple[int, ...],
+        saved: list[Any],
+    ):
+        self.function, self.parts, self.backward = function, parts, backward
+        self.wanted, self.saved = wanted, saved
+        self.inputs: Any = inputs
+        self.versions = [0 if t._storage is None else t._storage.version for t in inputs]
+        self.edges = tuple([history(inputs[k]) for k in wanted])
+        self.out_types = function.out_types
+        self.sequence, self.place = next_sequence(), user_place()
+        self.extra = None
+
+    def apply(self, grads: list[Any]) -> list[Any]:
+        self.numbers = numbers_of(grads)
+        if self.freed is not None and not self.spent.isdisjoint(self.numbers):
+            raise RuntimeError(self.freed.message())
+        if self.held is not None:
+            self.check_results()
+        arrived = [g for g in grads if g is not None]
+        if state.grad_enabled:
+            return self.differentiable_apply(grads, arrived)
+        if self.before is not None:
+            return self.apply_as_eager(grads)
+        kept = [self.input_array(k) for k in self.parts.saved_inputs]
+        arguments = [*self.saved, *kept, *[g._array for g in arrived]]
+        if len(arrived) == len(self.out_types):
+            return self.backward.finish(self.backward.call(*arguments), ())
+        backward, left = self.function.reduced(self.wanted, self.numbers)
+        return self.spread(left, backward.finish(backward.call(*arguments), ()))
+
+    def differentiable_apply(self, grads: list[Any], arrived: list[Any]) -> list[Any]:
+        """create_graph: backward as a compiled function of the same inputs."""
+        inputs = [self.as_before(k) for k in range(len(self.inputs))]
+        inputs += [Tensor._wrap(snapshot.state(), uint8) for snapshot in self.states]
+        function, left = self.function.gradient(self.wanted, self.numbers)
+        return self.spread(left, function.run([*inputs, *arrived]))
+
+    def spread(self, left: tuple[int, ...], found: list[Any]) -> list[Any]:
+        """None for inputs that none of the gradients given leads to: they get none at all."""
+        result: list[Any] = [None] * len(self.wanted)
+        for k, grad in zip(left, found):
+            result[k] = grad
+        return result
+
+    def before_write(self, owner: np.ndarray) -> None:
+        """Memory with this owner is about to be written."""
+        if self.inputs is None:
+            return
+        kept = {} if self.before is None else self.before
+        for k, tensor in enumerate(self.inputs):
+            array = memory_of(tensor)
+            if k not in kept and owner_of(array) is owner:
+                kept[k] = array.copy()
+        held = () if self.held is None else self.held.values()
+        if kept or any(owner_of(array) is owner for array, *_ in held):
+            self.before = kept
+
+    def apply_as_eager(self, grads: list[Any]) -> list[Any]:
+        """See Note [Written inputs]."""
+        as_eager = self.function._as_eager[self.wanted]
+        for position in as_eager.saved_inputs:
+            self.checked(position)
+        states = [snapshot.state() for snapshot in self.states]
+        now = [t._array for t in self.inputs]
+        before = [self.before.get(k, array) for k, array in enumerate(now)]
+        results = {} if self.held is None else {k: held[0] for k, held in self.held.items()}
+        arrived = {k: g._array for k, g in enumerate(grads) if g is not None}
+        left, found = as_eager.gradients([*before, *states], [*now, *states], results, arrived)
+        types = [self.function.trace.inputs[self.wanted[k]].var.type for k in left]
+        return self.spread(left, [Tensor._wrap(a, t.dtype) for a, t in zip(found, types)])
+
+    def as_before(self, position: int) -> Tensor:
+        """An input as it was at the call, with its history."""
+        if self.before is None or position not in self.before:
+            return self.checked(position)
+        if position in self.function._as_eager[self.wanted].saved_inputs:
+            self.checked(position)
+        tensor = Tensor._wrap(self.before[position], self.inputs[position].dtype)
+        edge = history(self.inputs[position])
+        if edge is not None:
+            tensor._requires_grad = True
+            tensor._node, tensor._nr = edge
+        return tensor
+
+    def checked(self, position: int) -> Tensor:
+        tensor = self.inputs[position]
+        if tensor._storage is not None:
+            self.check(tensor._storage, self.versions[position], f"input {position}")
+        return tensor
+
+    def check_results(self) -> None:
+        """Where eager kept results for the gradients that arrived, nobody may have written."""
+        assert self.held is not None
+        for number in self.numbers:
+            for position in self.function.reread[number]:
+                _, storage, version = self.held[position]
+                self.check(storage, version, f"result {position}")
+
+    def check(self, storage: Storage, version: int, what: str) -> None:
+        if storage.version == version:
+            return
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an "
+            f"inplace operation: {what} of compiled {self.function.name}, called at "
+            f"{describe_place(self.place)}, is at version {storage.version}; expected "
+            f"version {version} instead. It was changed at {describe_place(storage.written)}. "
+            "Hint: clone() the value before changing it."
+        )
+
+    def input_array(self, position: int) -> np.ndarray:
+        return self.checked(position)._array
+
+    def release(self, freed: Any) -> None:
+        self.freed = freed
+        self.spent = self.spent.union(*[self.function.spends[number] for number in self.numbers])
+        if len(self.spent) == len(self.out_types):
+            self.saved = self.inputs = self.held = self.before = None
+            readers.discard(self.reference)

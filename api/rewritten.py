@@ -1,0 +1,53 @@
+"""Backward of a compiled function whose inputs or results were written since.
+
+Note [Written inputs]
+    Eager's history keeps most values by themselves, and some as the tensors that the user holds:
+    inputs, results and views of them. Of those it sees what was written to them by way of `.data`,
+    and it raises where a write was counted. A compiled backward may keep other things. So before
+    memory of its inputs is written (`tracer/readers.py`) a node takes a copy, and backward then
+    runs as eager's would: `AsEager` computes again what eager had saved.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .ir import interp
+from .ir.graph import RESULT, Graph
+from .ir.partition import partition
+from .ir.passes import absent_gradients
+
+
+class AsEager:
+    """Forward and backward that save what eager saves."""
+
+    def __init__(self, joint: Graph):
+        self.parts = partition(joint, as_eager=True)
+        results = [o.var for o in self.parts.forward.outputs if o.kind == RESULT]
+        self.result_count = len(results)
+        # what backward is given of forward, as numbers of results where it is one
+        made = self.parts.saved[: len(self.parts.saved) - len(self.parts.saved_inputs)]
+        self.shared = [results.index(var) if var in results else None for var in made]
+
+    @property
+    def saved_inputs(self) -> tuple[int, ...]:
+        """The inputs that eager keeps as they are, or as views of them."""
+        return self.parts.saved_inputs
+
+    def gradients(
+        self,
+        before: list[np.ndarray],
+        now: list[np.ndarray],
+        results: dict[int, np.ndarray],
+        grads: dict[int, np.ndarray],
+    ) -> tuple[tuple[int, ...], list[np.ndarray]]:
+        """Which gradients there are, and their values.
+
+        Inputs are given as they were at the call and as they are now, results as they are now.
+        """
+        made = interp.run(self.parts.forward, before)[self.result_count :]
+        saved = [array if number is None else results.get(number, array)
+                 for number, array in zip(self.shared, made)]  # fmt: skip
+        kept = [now[k] for k in self.saved_inputs]
+        graph, left = absent_gradients.run(self.parts.backward, grads.keys())
+        return left, interp.run(graph, [*saved, *kept, *grads.values()])
