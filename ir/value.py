@@ -69,19 +69,23 @@ def public(
     method: bool = True,
     inplace: bool | str = False,
     overlap: str = "",
+    out: str = "exact",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Publishes a function under its own name and `names`: in namespaces, as method, as `name_`.
 
     `spaces` lists namespaces separated by blanks; "" publishes a method only. `overlap` says how
     memory that is written (in place, or `out=`) may overlap what is read: "aligned", where both are
     the same elements (the default of ops with an in-place twin), "apart", not at all, or "copied",
-    in any way (the default of others).
+    in any way (the default of others). `out` says of which dtype an `out=` tensor may be: "exact",
+    the result's; "kind", one of the same category; "cast", one the result converts to without
+    losing its category; "any"; "none", where torch has no `out=`.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         op = getattr(function, "op", None)
         aligned = inplace if op is None else op.kind == "pointwise"
         function.overlap = overlap or ("aligned" if aligned else "copied")  # type: ignore[attr-defined]
+        function.out = out  # type: ignore[attr-defined]
         for name in names or (function.__name__.rstrip("_"),):
             _publish(Function(name, function, tuple(spaces.split()), method, inplace))
         return function
@@ -203,7 +207,7 @@ def _with_out(function: Function) -> Callable[..., Any]:
     call, short = function.call, function.short
     if "out" in parameter_names(call):
         return call
-    called = as_called(call, 1, takes_out=True)
+    called = as_called(call, 1, takes_out=call.out != "none")  # type: ignore[attr-defined]
     if short is None:
         return called
     count = len(positional_names(call))

@@ -17,6 +17,7 @@ from . import (
     layout,
     memory,
     modes,
+    outputs,
     random,
     random_methods,
     ranges,

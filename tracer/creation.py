@@ -32,9 +32,10 @@ def deliver(result: Tensor, requires_grad: bool, out: Any, name: str) -> Tensor:
     """The result with its flag, or written to `out`."""
     if out is None:
         return finish(result, requires_grad)
-    from .inplace import copy_out
+    from .outputs import copy_out, refuse_history
 
-    copy_out(result, out, name)
+    refuse_history(f"aten::{name}", [out])
+    copy_out(result, out, name, "any")
     return out
 
 

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..ir import value as value_module
-from ..ir.arguments import must_be
 from ..ir.bind import state
 from ..ir.types import FLOAT, TensorType, type_word
-from .eager import cast_array, history, run
+from .eager import history, run
 from .overlap import check_operands, run_in_turns, shows_twice
 from .places import describe_place, user_place
 from .quiet import quiet, restore
@@ -329,27 +328,6 @@ def regenerate_history(tensor: Tensor) -> None:
     take_history(tensor, (AsStridedBackward0(base, view.chain, tensor), 0))
 
 
-def write_out(function: Any, args: Any, kwargs: Any, out: Any) -> Any:
-    """`f(..., out=t)`: resizes `t` where its shape differs and writes the result into it."""
-    if state.grad_enabled:
-        everything = [*args, *kwargs.values(), *(out if isinstance(out, tuple | list) else [out])]
-        if needs_grad(everything, {}):
-            name = function.__name__.rstrip("_")
-            raise RuntimeError(
-                f"{name}(): functions with out=... arguments don't support automatic "
-                "differentiation, but one of the arguments requires grad."
-            )
-    result = function(*args, **kwargs)
-    if isinstance(result, Tensor):
-        if isinstance(out, Tensor) and out._array.shape == result._array.shape:
-            check_operands(function, out, (*args, *kwargs.values()))
-        copy_out(result, out, function.__name__)
-        return out
-    for part, place in zip(result, out):
-        copy_out(part, place, function.__name__)
-    return type(result)(out) if hasattr(result, "_fields") else tuple(out)
-
-
 def take_shape(target: Tensor, result: Tensor) -> None:
     """New memory for `target` where its shape is not the result's."""
     if target._array.shape != result._array.shape:
@@ -357,22 +335,6 @@ def take_shape(target: Tensor, result: Tensor) -> None:
         target._storage = Storage(target._array, target._version)
 
 
-def copy_out(result: Tensor, out: Any, name: str) -> None:
-    if not isinstance(out, Tensor):
-        raise must_be(name.rstrip("_"), "out", "Tensor", out)
-    if result.dtype.category > out.dtype.category:
-        raise RuntimeError(f"result type {type_word(result.dtype)} can't be cast to the desired "
-                           f"output type {type_word(out.dtype)}")  # fmt: skip
-    take_shape(out, result)
-    check_memory(out)
-    np.copyto(out._array, cast_array(result._array, result.dtype, out.dtype))
-    bump(out.storage_)
-    watcher = getattr(state.top, "written", None)
-    if watcher is not None:
-        watcher(out, result)
-
-
-__all__ = ["AsStridedBackward0", "CopySlices", "bump", "copy_out", "last_write", "look", "put",
-           "rebase_view", "regenerate_history", "run_inplace", "take_history"]  # fmt: skip
+__all__ = ["AsStridedBackward0", "CopySlices", "bump", "last_write", "look", "put", "rebase_view",
+           "regenerate_history", "run_inplace", "take_history", "take_shape"]  # fmt: skip
 value_module.run_inplace = run_inplace
-value_module.write_out = write_out

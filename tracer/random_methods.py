@@ -127,7 +127,7 @@ def _keep(node: str, sample: Tensor, *operands: Any) -> Tensor:
     return drawn(*tensors, sample, node=node) if any(t.requires_grad for t in tensors) else sample
 
 
-@public("bernoulli")
+@public("bernoulli", out="any")
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Tensor:
     """bernoulli(input, *, generator=None): ones with the probabilities in `input`."""
     require_value("bernoulli", input)

@@ -168,7 +168,7 @@ fmod = pointwise(
 )  # fmt: skip
 
 
-@public("add", inplace=True)
+@public("add", inplace=True, out="cast")
 def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """add(input, other, *, alpha=1): input + alpha * other."""
     check_alpha("add", input, other, alpha)
@@ -179,7 +179,7 @@ def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 add_.op = add  # type: ignore[attr-defined]
 
 
-@public("sub", "subtract", inplace=True)
+@public("sub", "subtract", inplace=True, out="cast")
 def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """sub(input, other, *, alpha=1): input - alpha * other."""
     check_alpha("sub", input, other, alpha)
@@ -191,7 +191,7 @@ def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 sub_.op = sub  # type: ignore[attr-defined]
 
 
-@public("rsub", method=False)
+@public("rsub", method=False, out="cast")
 def rsub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """rsub(input, other, *, alpha=1): other - alpha * input."""
     require_value("rsub", input)
@@ -219,7 +219,7 @@ def check_alpha(name: str, input: Any, other: Any, alpha: Any) -> None:
                            "point number.")  # fmt: skip
 
 
-@public("div", "divide", "true_divide", inplace=True)
+@public("div", "divide", "true_divide", inplace=True, out="cast")
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """div(input, other, *, rounding_mode=None): "trunc" and "floor" round the quotient."""
     input, other = operands("div", input, other, alone=True)

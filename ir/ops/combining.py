@@ -65,26 +65,26 @@ atleast_3d = _atleast("atleast_3d", _lift_3d)
 # --- stacks --------------------------------------------------------------------------------------
 
 
-@public("hstack", method=False)
+@public("hstack", method=False, out="cast")
 def hstack(tensors: Any) -> Any:
     """hstack(tensors): side by side, along the second dimension (the first of vectors)."""
     lifted = [_lift_1d(t) for t in _listed("hstack", tensors)]
     return cat_(lifted, 0 if lifted[0].ndim == 1 else 1)
 
 
-@public("vstack", "row_stack", method=False)
+@public("vstack", "row_stack", method=False, out="cast")
 def vstack(tensors: Any) -> Any:
     """vstack(tensors): on top of each other."""
     return cat_([_lift_2d(t) for t in _listed("vstack", tensors)], 0)
 
 
-@public("dstack", method=False)
+@public("dstack", method=False, out="cast")
 def dstack(tensors: Any) -> Any:
     """dstack(tensors): along the third dimension."""
     return cat_([_lift_3d(t) for t in _listed("dstack", tensors)], 2)
 
 
-@public("column_stack", method=False)
+@public("column_stack", method=False, out="cast")
 def column_stack(tensors: Any) -> Any:
     """column_stack(tensors): vectors as columns, matrices side by side."""
     columns = [t.reshape((t.numel(), 1)) if t.ndim <= 1 else t

@@ -64,7 +64,8 @@ def _logic(name: str, function: Any) -> Any:
 logical_and = _logic("logical_and", np.logical_and)
 logical_or = _logic("logical_or", np.logical_or)
 logical_xor = _logic("logical_xor", np.logical_xor)
-logical_not = pointwise("logical_not", "self -> result", promote="compare", numpy=np.logical_not,
+logical_not = pointwise("logical_not", "self -> result", promote="compare", out="cast",
+                        numpy=np.logical_not,
                         scalar=lambda s, x: s.logical_not(s.cast(x, "bool")))  # fmt: skip
 
 

@@ -288,7 +288,7 @@ angle_op = define(
 )  # fmt: skip
 
 
-@public("angle")
+@public("angle", out="cast")
 def angle(input: Any) -> Any:
     """angle(input): the argument of complex numbers; 0 or pi of real ones."""
     require_value("angle", input)

@@ -9,7 +9,7 @@ from ..value import Value, public
 from .joining import cat_
 
 
-@public("diff")
+@public("diff", out="cast")
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """diff(input, n=1, dim=-1, prepend=None, append=None): n-th forward difference."""
     if not input.ndim:
@@ -134,7 +134,7 @@ def _samples_of(name: str, y: Any, dim: int) -> tuple[int, Any, Any]:
     return dim, y.narrow(dim, 0, count), y.narrow(dim, min(1, y.shape[dim]), count)
 
 
-@public("trapezoid", "trapz", method=False)
+@public("trapezoid", "trapz", method=False, out="none")
 def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """trapezoid(y, x=None, *, dx=1, dim=-1): the integral by trapezoids."""
     dim, left, right = _samples_of("trapezoid", y, dim)

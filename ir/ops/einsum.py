@@ -224,7 +224,7 @@ def contract(terms: list[Term], output: list[Label]) -> Any:
     return result.view(tuple(result.shape))
 
 
-@public("einsum", method=False)
+@public("einsum", method=False, out="none")
 def einsum(*args: Any) -> Any:
     """einsum(equation, *operands), or einsum(op1, sublist1, op2, sublist2, ..., [output])."""
     if len(args) < 2:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import whole_number
+from ..arguments import must_be, whole_number
 from ..op import Op, define
 from ..types import (
     FLOAT,
@@ -150,7 +150,9 @@ def resized(input: Any, sizes: dict[int, int]) -> Any:
     return input
 
 
-def _normalization(norm: Any, forward: bool) -> int:
+def _normalization(name: str, norm: Any, forward: bool) -> int:
+    if norm is not None and not isinstance(norm, str):
+        raise must_be(f"fft_{name}", "norm", "str", norm)
     if norm is None or norm == "backward":
         return NONE if forward else BY_N
     if norm == "forward":
@@ -219,7 +221,7 @@ def _one(name: str, forward: bool) -> Any:
         input = _promoted(name, input)
         d = _one_dim(dim, input.ndim)
         input = resized(input, {d: check_size(input.shape[d] if n is None else n)})
-        normalization = _normalization(norm, forward)
+        normalization = _normalization(name, norm, forward)
         if input.dtype.is_complex:
             return c2c_op(input, dim=(d,), normalization=normalization, forward=forward)
         result = r2c_op(input, dim=(d,), normalization=normalization, onesided=False)
@@ -231,7 +233,7 @@ def _one(name: str, forward: bool) -> Any:
 def published(name: str, function: Any, arguments: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"fft.{name}({arguments})."
-    return public(name, spaces="fft", method=False)(function)
+    return public(name, spaces="fft", method=False, out="kind")(function)
 
 
 def _one_real(name: str, forward: bool) -> Any:
@@ -244,7 +246,7 @@ def _one_real(name: str, forward: bool) -> Any:
         input = _promoted(name, input)
         d = _one_dim(dim, input.ndim)
         input = resized(input, {d: check_size(input.shape[d] if n is None else n)})
-        normalization = _normalization(norm, forward)
+        normalization = _normalization(name, norm, forward)
         result = r2c_op(input, dim=(d,), normalization=normalization, onesided=True)
         return result if forward else conj(result)
 
@@ -260,7 +262,7 @@ def _one_to_real(name: str, forward: bool) -> Any:
         size = check_size(2 * (input.shape[d] - 1) if n is None else n)
         input = resized(input, {d: size // 2 + 1})
         input = conj(input) if forward else input
-        return c2r_op(input, dim=(d,), normalization=_normalization(norm, forward),
+        return c2r_op(input, dim=(d,), normalization=_normalization(name, norm, forward),
                       last_dim_size=size)  # fmt: skip
 
     return published(name, function, "input, n=None, dim=-1, norm=None")
@@ -279,7 +281,8 @@ def _many(name: str, forward: bool, default: Any) -> Any:
         input = _promoted(name, input, complex_=True)
         sizes, dims = _sizes_and_dims(input, s, dim)
         input = resized(input, _filled(input, sizes, dims))
-        return c2c_op(input, dim=dims, normalization=_normalization(norm, forward), forward=forward)
+        normalization = _normalization(name, norm, forward)
+        return c2c_op(input, dim=dims, normalization=normalization, forward=forward)
 
     return published(name, function, f"input, s=None, dim={default}, norm=None")
 
@@ -294,7 +297,7 @@ def _many_real(name: str, forward: bool, default: Any) -> Any:
         if not dims:
             raise RuntimeError(f"{name} must transform at least one axis")
         input = resized(input, _filled(input, sizes, dims))
-        normalization = _normalization(norm, forward)
+        normalization = _normalization(name, norm, forward)
         if forward:
             return r2c_op(input, dim=dims, normalization=normalization, onesided=True)
         half = r2c_op(input, dim=dims[-1:], normalization=normalization, onesided=True)
@@ -316,7 +319,7 @@ def _many_to_real(name: str, forward: bool, default: Any) -> Any:
         wanted = _filled(input, [*sizes[:-1], last // 2 + 1], dims)
         input = resized(input, wanted)
         input = conj(input) if forward else input
-        return c2r_op(input, dim=dims, normalization=_normalization(norm, forward),
+        return c2r_op(input, dim=dims, normalization=_normalization(name, norm, forward),
                       last_dim_size=last)  # fmt: skip
 
     return published(name, function, f"input, s=None, dim={default}, norm=None")
@@ -339,13 +342,18 @@ def _frequencies(name: str, half: bool) -> Any:
         n, dtype = whole_number(name, "n", n, 1), dtype or default_dtype()
         if dtype.category < FLOAT:
             raise RuntimeError(f"{name} requires a floating point or complex dtype")
+        if dtype.is_complex:
+            raise NotImplementedError(
+                f"\"arange_cpu\" not implemented for '{type_word(dtype)}'")  # fmt: skip
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
         if half:
             result = iota(size=n // 2 + 1, dtype=dtype)
         else:
             positive = (n + 1) // 2
             result = cat(iota(size=positive, dtype=dtype),
                          iota(size=n - positive, start=-(n // 2), dtype=dtype), dim=0)  # fmt: skip
-        result = result * (1.0 / (n * d) if n else math.inf)
+        result = result * (1.0 / (n * d) if n * d else math.inf)
         return result.requires_grad_() if requires_grad else result
 
     return published(name, function, "n, d=1.0, *, dtype=None")

@@ -63,7 +63,7 @@ def _named(values: tuple[Any, ...], tensor1: Any, tensor2: Any) -> tuple[Any, ..
     return (*values, *(t for t in (tensor1, tensor2) if t is not None))
 
 
-@public("addcmul", inplace=True)
+@public("addcmul", inplace=True, out="cast")
 def addcmul(input: Any, *tensors: Any, tensor1: Any = None, tensor2: Any = None,
             value: Any = 1) -> Any:  # fmt: skip
     """addcmul(input, tensor1, tensor2, *, value=1): input + value * tensor1 * tensor2."""
@@ -72,7 +72,7 @@ def addcmul(input: Any, *tensors: Any, tensor1: Any = None, tensor2: Any = None,
     return addcmul_op(*operands) if value == 1 else addcmul_op(*operands, value=value)
 
 
-@public("addcdiv", inplace=True)
+@public("addcdiv", inplace=True, out="cast")
 def addcdiv(input: Any, *tensors: Any, tensor1: Any = None, tensor2: Any = None,
             value: Any = 1) -> Any:  # fmt: skip
     """addcdiv(input, tensor1, tensor2, *, value=1): input + value * tensor1 / tensor2."""
@@ -141,7 +141,7 @@ lerp_tensor = pointwise(
 )  # fmt: skip
 
 
-@public("lerp", inplace=True)
+@public("lerp", inplace=True, out="cast")
 def lerp(input: Any, end: Any, weight: Any) -> Any:
     """lerp(input, end, weight): input + weight * (end - input)."""
     require_value("lerp", input)

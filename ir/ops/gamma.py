@@ -44,7 +44,7 @@ polygamma_op = define(
 )  # fmt: skip
 
 
-@public("polygamma", spaces="torch special", inplace=True)
+@public("polygamma", spaces="torch special", inplace=True, out="cast")
 def polygamma(input: Any, n: Any) -> Any:
     """polygamma(n, input), as a method input.polygamma(n): the n-th derivative of digamma."""
     if not isinstance(input, Value):
@@ -78,7 +78,7 @@ mvlgamma_op = define(
 )  # fmt: skip
 
 
-@public("mvlgamma", inplace=True)
+@public("mvlgamma", inplace=True, out="cast")
 def mvlgamma(input: Any, p: int) -> Any:
     """mvlgamma(input, p): the logarithm of the multivariate gamma function of dimension p."""
     require_value("mvlgamma", input)

@@ -196,7 +196,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     return index_copy_op(input, index, source, dim=dim)
 
 
-@public("index_fill", inplace=True)
+@public("index_fill", inplace=True, out="none")
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """index_fill(input, dim, index, value): `value` is a number or a 0-d tensor."""
     dim, index = check_slices("index_fill_", input, dim, index)

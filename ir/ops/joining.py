@@ -84,7 +84,7 @@ def tensor_list(name: str, tensors: Any) -> list[Any]:
     return [t if t.dtype is dtype else t.to(dtype) for t in found]
 
 
-@public("cat", "concat", "concatenate", method=False)
+@public("cat", "concat", "concatenate", method=False, out="cast")
 def cat_(tensors: Any, dim: int = 0) -> Any:
     """cat(tensors, dim=0): joins along an existing dimension; empty 1-d tensors fit anywhere."""
     found = tensor_list("cat", tensors)
@@ -100,7 +100,7 @@ def cat_(tensors: Any, dim: int = 0) -> Any:
     return cat(*found, dim=dim)
 
 
-@public("stack", method=False)
+@public("stack", method=False, out="cast")
 def stack_(tensors: Any, dim: int = 0) -> Any:
     """stack(tensors, dim=0): joins along a new dimension."""
     found = tensor_list("stack", tensors)
@@ -149,7 +149,7 @@ roll_op: Op = define(
 )  # fmt: skip
 
 
-@public("roll")
+@public("roll", out="none")
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """roll(input, shifts, dims=None): without dims the tensor is rolled flat."""
     shifts = (as_int(shifts),) if hasattr(shifts, "__index__") else tuple(shifts)
@@ -263,7 +263,7 @@ def flipud(input: Any) -> Any:
     return flip(input, 0)
 
 
-@public("tile")
+@public("tile", out="none")
 def tile(input: Any, *dims: Any, **named: Any) -> Any:
     """tile(input, dims): as repeat, where missing dims count as 1."""
     wanted = sizes((named["dims"],) if "dims" in named else dims)

@@ -58,11 +58,13 @@ def pointwise(
     method: bool = True,
     numbers: str = "self other",
     lower: Any = None,
+    out: str = "",
     **facts: Any,
 ) -> Op:
     """An elementwise op with broadcasting; `promote` is "common", "float" or "compare".
 
-    `numbers` lists the inputs that may be Python numbers in the public function.
+    `numbers` lists the inputs that may be Python numbers in the public function. `out=` tensors of
+    ops that promote may be of another dtype, those of ops that keep their input's may not.
     """
     common = PROMOTIONS[promote]
 
@@ -84,7 +86,9 @@ def pointwise(
     )
     if publish and len(op.inputs) <= 2 and not op.attributes:
         function = unary(op) if len(op.inputs) == 1 else binary(op, numbers)
-        public(name, *names, spaces=spaces, method=method, inplace=inplace)(function)
+        promotes = len(op.inputs) > 1 or promote == "float"
+        public(name, *names, spaces=spaces, method=method, inplace=inplace,
+               out=out or ("cast" if promotes else "exact"))(function)  # fmt: skip
     return op
 
 

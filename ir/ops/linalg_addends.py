@@ -84,7 +84,7 @@ def check_factors(dtype: Any, beta: Any, alpha: Any) -> None:
                                "floating point number.")  # fmt: skip
 
 
-@public("addr", inplace=True, overlap="copied")
+@public("addr", inplace=True, overlap="copied", out="cast")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addr(input, vec1, vec2, *, beta=1, alpha=1): beta * input + alpha * outer(vec1, vec2)."""
     for place, vec in ((1, vec1), (2, vec2)):

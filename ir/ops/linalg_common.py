@@ -23,9 +23,9 @@ class LinAlgError(RuntimeError):
 LinAlgError.__name__ = "_LinAlgError"  # as torch's shows itself
 
 
-def linalg(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Publishes a function in torch.linalg only."""
-    return public(*names, spaces="linalg", method=False)
+def linalg(*names: str, out: str = "exact") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Publishes a function in torch.linalg only; `out` as in `public`."""
+    return public(*names, spaces="linalg", method=False, out=out)
 
 
 def check_tensor(name: str, value: Any, argument: str = "A") -> None:

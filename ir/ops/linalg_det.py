@@ -191,7 +191,7 @@ def slogdet(input: Any) -> Any:
     return _signed("slogdet", input)
 
 
-@public("logdet")
+@public("logdet", out="none")
 def logdet(input: Any) -> Any:
     """logdet(input): log of the determinant; nan where it is negative."""
     sign, size = _signed("slogdet", input)

@@ -198,7 +198,7 @@ def eig(input: Any) -> Any:
     return named_result("linalg_eig eigenvalues eigenvectors", eig_op(input))
 
 
-@linalg("eigvals")
+@linalg("eigvals", out="cast")
 def eigvals(input: Any) -> Any:
     """linalg.eigvals(input): eigenvalues, complex."""
     check_square("linalg.eigvals", input)

@@ -97,7 +97,7 @@ def _all_zero(bound: Any) -> bool:
     return not isinstance(bound, Value) and bound == 0
 
 
-@linalg("pinv")
+@linalg("pinv", out="cast")
 def pinv(
     input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
@@ -118,7 +118,7 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Any:
     return pinv(input, rcond)
 
 
-@linalg("matrix_rank")
+@linalg("matrix_rank", out="any")
 def matrix_rank(
     input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
@@ -294,7 +294,7 @@ matrix_exp_op: Op = define(
 )  # fmt: skip
 
 
-@linalg("matrix_exp")
+@linalg("matrix_exp", out="none")
 def linalg_matrix_exp(input: Any) -> Any:
     """linalg.matrix_exp(input): the exponential of square matrices."""
     check_square("linalg.matrix_exp", input)
@@ -302,7 +302,7 @@ def linalg_matrix_exp(input: Any) -> Any:
     return matrix_exp_op(input)
 
 
-@public("matrix_exp")
+@public("matrix_exp", out="none")
 def matrix_exp(input: Any) -> Any:
     """matrix_exp(input): see linalg.matrix_exp."""
     return linalg_matrix_exp(input)

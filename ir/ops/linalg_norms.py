@@ -127,7 +127,7 @@ def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
     return vector_norm(input, 2, dim, keepdim)
 
 
-@linalg("cond")
+@linalg("cond", out="cast")
 def cond(input: Any, p: Any = None) -> Any:
     """linalg.cond(input, p=None): norm(A) * norm(A^-1) for the norm `p`."""
     check_matrix("linalg.cond", input)
@@ -235,7 +235,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
           "donot_use_mm_for_euclid_dist")  # fmt: skip
 
 
-@public("cdist", method=False)
+@public("cdist", method=False, out="none")
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = _MODES[0]) -> Any:
     """cdist(x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary')."""
     for name, x in (("X1", x1), ("X2", x2)):

@@ -58,7 +58,7 @@ def inner(input: Any, other: Any) -> Any:
     return tensordot(input, other, ([-1], [-1]))
 
 
-@public("kron")
+@public("kron", out="cast")
 def kron(input: Any, other: Any) -> Any:
     """kron(input, other): each element of `input` times all of `other`."""
     ndim = max(input.ndim, other.ndim)
@@ -113,7 +113,7 @@ def cross(input: Any, other: Any, dim: Any = None) -> Any:
     return linalg_cross(input, other, dim=dim)
 
 
-@linalg("vander")
+@linalg("vander", out="none")
 def vander(x: Any, *, N: Any = None) -> Any:
     """linalg.vander(x, *, N=None): columns 1, x, x^2, ..."""
     x = x if x.ndim else x.unsqueeze(0)
@@ -195,7 +195,7 @@ def linalg_matmul(input: Any, other: Any) -> Any:
     return matmul(input, other)
 
 
-@linalg("diagonal")
+@linalg("diagonal", out="none")
 def linalg_diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """linalg.diagonal(A, *, offset=0, dim1=-2, dim2=-1): see torch.diagonal."""
     return A.diagonal(offset, dim1, dim2)
@@ -228,7 +228,7 @@ def matrix_power(input: Any, n: int) -> Any:
     return linalg_matrix_power(input, n)
 
 
-@linalg("tensorinv")
+@linalg("tensorinv", out="cast")
 def tensorinv(input: Any, ind: int = 2) -> Any:
     """linalg.tensorinv(A, ind=2): the inverse of A as a map of its last dimensions to its first."""
     if ind <= 0:
@@ -243,7 +243,7 @@ def tensorinv(input: Any, ind: int = 2) -> Any:
     return result.reshape((*after, *before))
 
 
-@linalg("tensorsolve")
+@linalg("tensorsolve", out="cast")
 def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     """linalg.tensorsolve(A, B, dims=None): X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:

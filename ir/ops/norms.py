@@ -158,7 +158,7 @@ dist_op = define(
 )  # fmt: skip
 
 
-@public("dist")
+@public("dist", out="none")
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """dist(input, other, p=2): the norm of the difference."""
     check_tensor("dist", input)

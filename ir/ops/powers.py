@@ -101,7 +101,7 @@ pow_scalar = define(
 )  # fmt: skip
 
 
-@public("pow", inplace=True)
+@public("pow", inplace=True, out="cast")
 def pow_(input: Any, exponent: Any) -> Any:
     """pow(input, exponent): either may be a number."""
     if isinstance(exponent, Value) or not isinstance(input, Value):
@@ -113,7 +113,7 @@ def pow_(input: Any, exponent: Any) -> Any:
     return pow_scalar(input, exponent=exponent)
 
 
-@public("square", inplace=True)
+@public("square", inplace=True, out="cast")
 def square(input: Any) -> Any:
     """square(input): input ** 2."""
     require_value("square", input)

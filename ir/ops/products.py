@@ -199,7 +199,7 @@ unsafe_view: Op = define(
 )  # fmt: skip
 
 
-@public("outer", "ger")
+@public("outer", "ger", out="cast")
 def outer(input: Any, vec2: Any) -> Any:
     """outer(input, vec2)."""
     for name, v in (("self", input), ("vec2", vec2)):

@@ -79,7 +79,7 @@ def check_tensor(name: str, input: Any) -> None:
                         f"not {type(input).__name__}")  # fmt: skip
 
 
-@public("sum")
+@public("sum", out="any")
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """sum(input, dim=None, keepdim=False, *, dtype=None); integers are summed as int64."""
     check_tensor("sum", input)
@@ -89,7 +89,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     return sum_op(input, keepdim=keepdim, **reduce_dims(input, dim))
 
 
-@public("mean")
+@public("mean", out="cast")
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """mean(input, dim=None, keepdim=False, *, dtype=None)."""
     check_tensor("mean", input)
@@ -151,7 +151,7 @@ prod_op = reduction(
 )  # fmt: skip
 
 
-@public("prod")
+@public("prod", out="any")
 def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """prod(input, dim=None, keepdim=False, *, dtype=None)."""
     check_tensor("prod", input)

@@ -91,7 +91,7 @@ def _scan(op: Any) -> Any:
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"{op.name}(input, dim, *, dtype=None)."
-    return public(op.name, inplace=True)(function)
+    return public(op.name, inplace=True, out="any")(function)
 
 
 cumsum = _scan(cumsum_op)

@@ -133,7 +133,7 @@ logsumexp_op = define(
 )  # fmt: skip
 
 
-@public("logsumexp", spaces="torch special")
+@public("logsumexp", spaces="torch special", out="cast")
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """logsumexp(input, dim, keepdim=False): log of the sum of exponentials."""
     check_tensor("logsumexp", input)

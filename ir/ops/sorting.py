@@ -92,7 +92,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: Any = N
     return named_result("sort values indices", result)
 
 
-@public("argsort")
+@public("argsort", out="none")
 def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """argsort(input, dim=-1, descending=False, *, stable=False)."""
     _check_sortable("argsort", input)

@@ -43,7 +43,7 @@ def alias(name: str, target: Any) -> None:
     if isinstance(target, Op):
         target = unary(target) if len(target.inputs) == 1 else binary(target, "self other")
         target.__name__ = target.__qualname__ = name
-    public(name, spaces="special", method=False)(target)
+    public(name, spaces="special", method=False, out=getattr(target, "out", "cast"))(target)
 
 
 alias("expit", sigmoid)
@@ -164,7 +164,7 @@ logit_op = define(
 )  # fmt: skip
 
 
-@public("logit", spaces="torch special", inplace=True)
+@public("logit", spaces="torch special", inplace=True, out="cast")
 def logit(input: Any, eps: float | None = None) -> Any:
     """logit(input, eps=None): log(x / (1 - x)), with x clamped to [eps, 1 - eps]."""
     require_value("logit", input)

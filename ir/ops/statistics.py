@@ -30,7 +30,7 @@ nansum_op = reduction(
 )  # fmt: skip
 
 
-@public("nansum")
+@public("nansum", out="cast")
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """nansum(input, dim=None, keepdim=False, *, dtype=None): NaN counts as zero."""
     check_tensor("nansum", input)
@@ -44,7 +44,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     return nansum_op(input, keepdim=keepdim, **reduce_dims(input, dim))
 
 
-@public("nanmean")
+@public("nanmean", out="cast")
 def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """nanmean(input, dim=None, keepdim=False, *, dtype=None): the mean of what is not NaN."""
     if input.dtype.category < FLOAT:
@@ -54,7 +54,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return nansum(input, dim, keepdim, dtype=dtype) / factor
 
 
-@public("count_nonzero")
+@public("count_nonzero", out="none")
 def count_nonzero(input: Any, dim: Any = None, *more: Any) -> Any:
     """count_nonzero(input, dim=None): how many elements are not zero."""
     return input.ne(0).sum((dim, *more) if more else dim)
@@ -161,7 +161,7 @@ def _check_weights(word: str, weights: Any, count: int, integral: bool) -> None:
         raise RuntimeError(f"cov(): {word} cannot be negative")
 
 
-@public("cov")
+@public("cov", out="none")
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """cov(input, *, correction=1, fweights=None, aweights=None): rows are variables."""
     if input.ndim > 2:

@@ -63,7 +63,7 @@ trace_op = define(
 )  # fmt: skip
 
 
-@public("trace")
+@public("trace", out="none")
 def trace(input: Any) -> Any:
     """trace(input): the sum of the diagonal of a matrix."""
     if input.ndim != 2:

@@ -108,7 +108,7 @@ def _check_order(input: Any) -> None:
         raise NotImplementedError(f"\"unique\" not implemented for '{type_word(input.dtype)}'")
 
 
-@public("unique")
+@public("unique", out="none")
 def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
     dim: Any = None,

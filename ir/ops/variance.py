@@ -91,7 +91,7 @@ def _spread_function(name: str, op: Any, method: bool = True) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input, dim=None, *, correction=1, keepdim=False)."
-    return public(name, method=method)(function)
+    return public(name, method=method, out="cast")(function)
 
 
 var = _spread_function("var", var_op)
