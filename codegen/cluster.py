@@ -23,6 +23,7 @@ from .affine import split as split_expr
 
 MAX_ROW = 1 << 16  # elements of a row that is read in several passes
 ALONE = 1 << 15  # elements that one thread may as well do alone
+SECTION = 1024  # clusters that may still change; see Note [Sections]
 
 
 @dataclass(eq=False)
@@ -43,10 +44,11 @@ class Cluster:
     mask: int = 0
     above: int = 0
     position: int = -1  # in the final order
-    alive: bool = True
 
-    def __post_init__(self) -> None:
-        self.mask = self.mask or 1 << self.serial
+    @property
+    def open(self) -> bool:
+        """May nodes still join it? Not if it was merged into another, or its section is over."""
+        return self.mask != 0
 
     @property
     def outer(self) -> list[int]:
@@ -80,22 +82,41 @@ class Cluster:
         return bool(self.above & other.mask)
 
 
+# Note [Sections]
+# A node may join a cluster only if that closes no circle, so each cluster knows all that it comes
+# after, as bits. In a graph of 100,000 nodes that would be a gigabyte, and merging would take
+# time with the square of their number. So after SECTION clusters all of them are closed: they no
+# longer change, what follows can't come before them, and bits are counted from 0 again.
+
+
 class Order:
     """All clusters, and what depends on what."""
 
     def __init__(self) -> None:
-        self.clusters: list[Cluster] = []
+        self.closed: list[Cluster] = []
+        self.section: list[Cluster] = []  # the open ones
         self.count = 0
+        self.base = 0  # of the section's bits
         self.followed = 0  # bits of the clusters that others come after
 
     def new(self, kind: str, sizes: Iterable[int] = (), free: int = 0) -> Cluster:
         """A cluster that is not in the order yet."""
         self.count += 1
-        return Cluster(self.count - 1, kind, list(sizes), free=free)
+        serial = self.count - 1
+        return Cluster(serial, kind, list(sizes), free=free, mask=1 << (serial - self.base))
 
     def add(self, cluster: Cluster) -> Cluster:
-        self.clusters.append(cluster)
+        self.section.append(cluster)
         return cluster
+
+    def close_if_full(self) -> None:
+        """Ends the section when it is long enough; see Note [Sections]."""
+        if len(self.section) < SECTION:
+            return
+        for cluster in self.section:
+            cluster.mask = cluster.above = 0
+        self.closed += self.section
+        self.section, self.base, self.followed = [], self.count, 0
 
     def depend(self, cluster: Cluster, other: Cluster) -> None:
         """`cluster` comes after `other`, and so does all that comes after `cluster`."""
@@ -110,15 +131,15 @@ class Order:
         cluster.above |= above
         self.followed |= above
         if cluster.mask & self.followed:  # most often nothing comes after it yet
-            for c in self.clusters:
+            for c in self.section:
                 if c.above & cluster.mask:
                     c.above |= cluster.above
 
     def replace(self, a: Cluster, b: Cluster, merged: Cluster) -> None:
         """`merged` stands for a and b from now on."""
-        self.clusters = [merged if c is a else c for c in self.clusters if c is not b]
-        a.alive = b.alive = False
-        for c in self.clusters:
+        self.section = [merged if c is a else c for c in self.section if c is not b]
+        a.mask = b.mask = 0
+        for c in self.section:
             if a in c.deps or b in c.deps:
                 c.deps -= {a, b}
                 c.deps.add(merged)
@@ -127,9 +148,10 @@ class Order:
 
     def sort(self) -> list[Cluster]:
         """The clusters, each after those it depends on, else as they were made."""
-        waiting = {c: len(c.deps) for c in self.clusters}
+        clusters = self.closed + self.section
+        waiting = {c: len(c.deps) for c in clusters}
         readers: dict[Cluster, list[Cluster]] = {}
-        for c in self.clusters:
+        for c in clusters:
             for d in c.deps:
                 readers.setdefault(d, []).append(c)
         ready = [(c.serial, c) for c, n in waiting.items() if not n]
@@ -143,5 +165,5 @@ class Order:
                 waiting[reader] -= 1
                 if not waiting[reader]:
                     heapq.heappush(ready, (reader.serial, reader))
-        assert len(result) == len(self.clusters), "clusters depend on each other in a circle"
+        assert len(result) == len(clusters), "clusters depend on each other in a circle"
         return result

@@ -57,6 +57,7 @@ class Scheduler(Sources):
         self.apart: set[tuple[int, int]] = set()  # clusters that would not merge
         self.last_draw: Cluster | None = None
         for node in self.nodes:
+            self.order.close_if_full()
             self.place(node)
         self.clusters = self.order.sort()
 
@@ -206,7 +207,7 @@ class Scheduler(Sources):
             for b in bases:
                 if b.type.numel * 4 >= size:
                     found.update(self.readers.get(b, [])[-SIBLINGS:])
-        usable = [c for c in found if c.kind == MAP and c.alive]
+        usable = [c for c in found if c.kind == MAP and c.open]
         return sorted(usable, key=lambda c: (-c.points, -c.serial))
 
     def start(self, node: Node) -> None:
@@ -344,7 +345,7 @@ class Scheduler(Sources):
         for var in node.present():
             other = self.home.get(self.base(var)[0])
             cluster = self.home[node.outputs[0]]
-            if other is not None and other is not cluster and other.kind == MAP:
+            if other is not None and other is not cluster and other.kind == MAP and other.open:
                 self.merge(cluster, other)
 
     def merge(self, a: Cluster, b: Cluster) -> bool:
@@ -367,7 +368,7 @@ class Scheduler(Sources):
         if not fit:
             self.apart.add(key)
             self.home.update((n.outputs[0], c) for n, c in origin.items())
-            merged.alive = False
+            merged.mask = 0
             return False
         self.order.replace(a, b, merged)
         return True

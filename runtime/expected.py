@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -110,14 +111,12 @@ class Call:
     @property
     def pairs(self) -> list[tuple[int, int]]:
         """Arguments that must not share memory: what is written and anything else, or any two."""
-        arrays = [
-            (i, a)
+        arrays = {
+            i: a
             for i, a in enumerate(self.arguments)
             if isinstance(a, Array) and a.extent != (0, 0)
-        ]
-        return [
-            (i, j)
-            for i, a in arrays
-            for j, b in arrays
-            if i < j and (self.apart or (self.disjoint and (a.writeable or b.writeable)))
-        ]
+        }
+        if self.apart:
+            return list(itertools.combinations(arrays, 2))
+        written = [i for i, a in arrays.items() if self.disjoint and a.writeable]
+        return sorted({(min(i, j), max(i, j)) for i in written for j in arrays if i != j})

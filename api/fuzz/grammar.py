@@ -176,6 +176,10 @@ INDEXING = (
     "torch.searchsorted({0}.flatten().sort().values, {0}.flatten())", "torch.isin({0}, {1})",
 )  # fmt: skip
 
+# A matrix whose diagonal outweighs the rest: what rounds within a statement is not measured, so
+# that must not decide whether it is singular.
+REGULAR = "({0} @ {0}.mT).tanh() + 9 * torch.eye({0}.shape[-2])"
+
 ALGEBRA = (
     "{0} @ {1}", "{0} @ {0}.mT", "{0}.mT @ {0}", "{0} @ {0}.mT @ {0}", "torch.matmul({0}, {1}.mT)",
     "F.linear({0}, {1})", "F.linear({0}, {1}, {1}.sum(-1))",
@@ -206,9 +210,9 @@ ALGEBRA = (
     "torch.cdist({0}, {1}, compute_mode='donot_use_mm_for_euclid_dist')", "torch.trace({0})",
     "F.interpolate({0}[None, None].flatten(2), scale_factor=2)",
     "F.glu(torch.cat([{0}, {0}], {dim}), {dim})",
-    "torch.linalg.det({0} @ {0}.mT + 2 * torch.eye({0}.shape[-2]))", "{0}.renorm(2, 0, 1.0)",
-    "torch.linalg.solve({0} @ {0}.mT + torch.eye({0}.shape[-2]), {0})",
-    "{0}.float().dist({1}.float())", "torch.linalg.inv({0} @ {0}.mT + torch.eye({0}.shape[-2]))",
+    f"torch.linalg.det({REGULAR})", "{0}.renorm(2, 0, 1.0)",
+    f"torch.linalg.solve({REGULAR}, {{0}})",
+    "{0}.float().dist({1}.float())", f"torch.linalg.inv({REGULAR})",
     "torch.fft.rfft({0}).abs()", "F.scaled_dot_product_attention({0}, {0}, {1})",
     "F.unfold({0}[None, None], 2)", "{0}.logsumexp({dim})", "torch.lerp({0}, {1}, 0.25)",
     "torch.addcmul({0}, {0}, {1}, value=0.5)", "{0}.clamp(-0.5, 0.5)", "{0}.clamp(min=0)",

@@ -1,6 +1,9 @@
 """Kernels of thousands of instructions: nothing nests as deeply as a graph is long."""
 
 import wengert as torch
+from graphs import build
+from wengert.codegen import cluster
+from wengert.codegen.schedule import Scheduler
 
 
 def test_a_long_chain_is_one_kernel():
@@ -32,3 +35,20 @@ def test_a_weight_may_be_read_in_hundreds_of_places():
         grads.append(w.grad)
     assert "replayed 1 times" in function.explain()
     assert torch.allclose(*grads, rtol=1e-4)
+
+
+def test_clusters_of_a_section_know_only_each_other(monkeypatch):
+    """What each knows of the others does not grow with the graph, nor does the time it takes."""
+
+    def chain(x):
+        for _ in range(40):
+            x = x.softmax(0).softmax(1)
+        return x
+
+    monkeypatch.setattr(cluster, "SECTION", 8)
+    plan = Scheduler(build(chain, ("float32", 3, 5)))
+    assert len(plan.order.closed) > 50 and len(plan.order.section) <= 8
+    assert all(c.above == c.mask == 0 for c in plan.order.closed)
+    assert max(c.above.bit_length() for c in plan.order.section) < 100
+    for c in plan.clusters:
+        assert all(d.position < c.position for d in c.deps)
