@@ -7,15 +7,17 @@ native form, and the node stays as it is. So they fuse with what is around them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Input, Node, Output, Var
 from ..ir.op import TABLE
 from ..ir.passes import canonical, decompose
-from ..ir.types import FLOAT, int32
+from ..ir.scalar import HALVES
+from ..ir.types import FLOAT, float32, int32
 from .affine import strides_of
-from .classify import native_types
+from .classify import HOST, kind_of, native_types
 from .private import COORDINATE, JOINED, PRODUCT, UPDATE, WINDOW, Ints, numel, region, slices
 
 Rule = Callable[..., Any]
@@ -37,7 +39,26 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 def expand(node: Node) -> list[Node]:
     """The node in ops that codegen has; itself if there is nothing to expand."""
-    function = RULES.get(node.op.name)
+    nodes = _expanded(node, RULES.get(node.op.name))
+    if not any(v.dtype.name in HALVES for v in node.present()) or native(nodes):
+        return nodes
+    wide = _expanded(node, partial(widened, node))
+    return wide if native(wide) else nodes
+
+
+def native(nodes: list[Node]) -> bool:
+    return all(kind_of(n) != HOST for n in nodes)
+
+
+def widened(node: Node, *operands: Any, **attributes: Any) -> Any:
+    """16-bit floats are computed in float32 and rounded at the end, as eager does."""
+    wide = [x if x is None or x.dtype.name not in HALVES else x.to(float32) for x in operands]
+    results = node.op(*wide, **attributes)
+    listed = results if isinstance(results, tuple) else (results,)
+    return tuple(r.to(v.dtype) for r, v in zip(listed, node.outputs))
+
+
+def _expanded(node: Node, function: Rule | None) -> list[Node]:
     if function is None or not native_types(node):
         return [node]
     builder = Builder("expansion")

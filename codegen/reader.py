@@ -6,11 +6,10 @@ from typing import Any
 
 from ..ir.graph import Node
 from ..ir.op import Reduce
-from ..ir.scalar import FLOATS, SIGNED
+from ..ir.scalar import FLOATS, HALVES, SIGNED
 from .kernel import CONSTANT, Instr
 from .scalar import LLVMReader, Scalar
 
-HALVES = ("float16", "bfloat16")
 EXACT = (
     "copy",
     "clone",

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ..ir.scalar import FLOATS, INTEGERS, SIGNED, dtype_name
+from ..ir.scalar import FLOATS, HALVES, INTEGERS, SIGNED, dtype_name
 from .integers import IntegerOps
 from .llvm import Emitter, Line, Value
 
@@ -206,7 +206,7 @@ class LLVMReader(IntegerOps):
             value = m.convert("sitofp" if x.dtype in SIGNED else "uitofp", value, element)
         elif value.element != element:
             value = m.widen(value) if element == "double" else m.narrow(value)
-        if dtype in ("float16", "bfloat16"):  # what the memory would hold
+        if dtype in HALVES:  # what the memory would hold
             return self.from_memory(self.to_memory(Scalar(value, dtype)), dtype)
         return Scalar(value, dtype)
 

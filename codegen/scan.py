@@ -8,13 +8,13 @@ from typing import Any
 
 from ..ir.graph import Node
 from ..ir.program import KernelInfo, Launch, Module, Word
+from ..ir.scalar import HALVES
 from .reader import KernelReader
 from .render import identity, render
 from .scalar import MEMORY, REGISTER
 from .templates_table import template
 
 COMBINE = {"cumsum": ("add", 0), "cumprod": ("mul", 1)}
-HALVES = ("float16", "bfloat16")
 
 
 class Scan:

@@ -22,7 +22,8 @@ from typing import Any, Protocol, TypeVar
 
 V = TypeVar("V")
 
-FLOATS = ("float16", "bfloat16", "float32", "float64")
+HALVES = ("float16", "bfloat16")
+FLOATS = (*HALVES, "float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = SIGNED + UNSIGNED
@@ -51,7 +52,7 @@ def dtype_name(dtype: Any) -> str:
 
 def compute_dtype(dtype: str) -> str:
     """The dtype arithmetic runs in: float32 for the 16-bit floats, else the dtype itself."""
-    return "float32" if dtype in ("float16", "bfloat16") else dtype
+    return "float32" if dtype in HALVES else dtype
 
 
 class ScalarReader(Protocol[V]):
