@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.arguments import as_dtype, format_order, kind_of
+from ..ir.bind import notify, state
 from ..ir.op import TABLE
 from ..ir.ops.kinds import require_value
 from ..ir.types import (
@@ -43,8 +44,6 @@ def method(function: Any) -> Any:
 
 def escape(tensor: Tensor, how: str) -> None:
     """Tells the recording, if one is on, that Python sees the value now."""
-    from ..ir.bind import state
-
     watcher = getattr(state.top, "escaped", None)
     if watcher is not None:
         watcher(tensor, how)
@@ -52,8 +51,6 @@ def escape(tensor: Tensor, how: str) -> None:
 
 def handed(tensor: Tensor, how: str, value: Any) -> Any:
     """Tells the recording, if one is on, which value Python got by the method `how`."""
-    from ..ir.bind import notify
-
     notify("handed", tensor, how, value)
     return value
 
@@ -132,8 +129,6 @@ def __bool__(self: Tensor) -> bool:
         if self._array.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    from ..ir.bind import notify, state
-
     notify("looking", self)
     watcher = getattr(state.top, "branched", None)
     outcome = bool(self._values_array().item())

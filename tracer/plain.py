@@ -38,21 +38,18 @@ INPUT = """\
     {x}_array = {x}._array
 """
 
-FIRST = """\
-    dtype = {x}.dtype
-    if dtype is not float32 and dtype is not float64:
-        return None
-    mark = {x}._mark
-"""
-
-OTHER = """\
-    if {x}.dtype is not dtype and {x}.dtype.category >= FLOAT:
-        return None
-    mark = mark or {x}._mark
+INPUT_TYPE = """\
+    kind = {x}.dtype
+    if kind is not dtype:
+        if dtype is None and (kind is float32 or kind is float64):
+            dtype = kind
+        elif kind.category >= FLOAT:
+            return None
+    mark = {x}._mark or mark
 """
 
 EVALUATE = """\
-    if {large} or mark == "inference" or state.inference or ANOMALY{special}:
+    if dtype is None or {large} or mark == "inference" or state.inference or ANOMALY{special}:
         return None
 {before}\
     try:
@@ -175,9 +172,9 @@ def written(op: Op) -> Any:
     """plain(inputs, attrs) of an op: its results, or None where the call is not plain."""
     names = [f"x{k}" for k in range(len(op.inputs))]
     several = op.many_outputs or len(op.outputs) > 1
-    lines = ["def plain(inputs, attrs):\n", f"    {', '.join(names)}, = inputs\n"]
-    for position, x in enumerate(names):
-        lines.append(INPUT.format(x=x) + (OTHER if position else FIRST).format(x=x))
+    lines = ["def plain(inputs, attrs):\n", f"    {', '.join(names)}, = inputs\n",
+             "    dtype = mark = None\n"]  # fmt: skip
+    lines += [(INPUT + INPUT_TYPE).format(x=x) for x in names]
     lines += [_evaluation(op, names, several), SEVERAL if several else ONE]
     if op.is_view:
         lines.append("    attach_views(op, x0, outs, attrs)\n" if several else ATTACH)
