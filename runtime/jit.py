@@ -24,7 +24,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from . import forking
+from . import forking, machine
+from .elf import LinkError
+from .machine import Host
+from .mapping import Mapped
 
 
 class JitError(RuntimeError):
@@ -66,20 +69,17 @@ def _llvm() -> Any:
     return llvm
 
 
-@dataclass(frozen=True)
-class Host:
-    """The machine the code is for, and who makes it: object code is only valid for an equal one."""
-
-    llvmlite: str
-    llvm: str
-    triple: str
-    cpu: str
-    features: str
-
-
 @cache
 def host() -> Host:
     """This machine and this LLVM."""
+    known = machine.recall()
+    if known is None:
+        known = _asked()
+        machine.keep(known)
+    return known
+
+
+def _asked() -> Host:
     llvm = _llvm()
     import llvmlite  # type: ignore[import-untyped]
 
@@ -296,14 +296,13 @@ def _dispose(passes: Any) -> None:
 class Library:
     """Loaded code. `close()` unloads it; so does dropping the last reference to it."""
 
-    def __init__(self, engine: Any, tracker: Any, symbols: Iterable[str]) -> None:
-        self._engine = engine
-        self._tracker = tracker
-        self._addresses = {name: tracker[name] for name in symbols}
+    def __init__(self, addresses: dict[str, int], unload: Callable[[], object]) -> None:
+        self._addresses = addresses
+        self._unload: Callable[[], object] | None = unload
 
     def address(self, name: str) -> int:
         """Where `name` is; it must be one of the symbols the library was loaded with."""
-        if self._tracker is None:
+        if self._unload is None:
             raise JitError(f"address of {name!r} asked of a closed library")
         if name not in self._addresses:
             raise JitError(
@@ -314,11 +313,9 @@ class Library:
 
     def close(self) -> None:
         """Unloads the code. Nobody may be running it, and its addresses are dead."""
-        tracker, self._tracker = self._tracker, None
-        if tracker is not None:
-            tracker.close()
-        # Only now: the engine may go with its last library, and the tracker points into it.
-        self._engine = None
+        unload, self._unload = self._unload, None
+        if unload is not None:
+            unload()
 
     def __del__(self, at_exit: Callable[[], bool] = sys.is_finalizing) -> None:
         # At exit the code stays: a daemon thread may still be running it. (A default, because
@@ -332,8 +329,18 @@ def load(
 ) -> Library:
     """Loads object code; `imports` gives addresses, the process (libc, libm) gives the rest."""
     symbols = tuple(dict.fromkeys(symbols))
+    try:
+        mapped = Mapped(object_code, symbols, imports or {})
+        return Library(mapped.addresses, mapped.close)
+    except LinkError:  # another system, or an object that LLVM has to explain
+        return _load_by_llvm(object_code, symbols, imports or {})
+
+
+def _load_by_llvm(
+    object_code: bytes, symbols: tuple[str, ...], imports: Mapping[str, int]
+) -> Library:
     builder = _llvm().JITLibraryBuilder().add_object_img(object_code).add_current_process()
-    for name, address in (imports or {}).items():
+    for name, address in imports.items():
         builder.import_symbol(name, address)
     for name in symbols:
         builder.export_symbol(name)
@@ -343,7 +350,11 @@ def load(
         tracker = builder.link(engine, f"wengert.{next(_names)}")
     except RuntimeError as error:
         raise JitError(f"object code did not load: {str(error).strip()}") from None
-    return Library(engine, tracker, symbols)
+
+    def unload(engine: Any = engine) -> None:  # it may go with its last library, but not before
+        tracker.close()
+
+    return Library({name: tracker[name] for name in symbols}, unload)
 
 
 def _explain(message: str, text: str, around: int = 3) -> str:

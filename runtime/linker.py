@@ -173,8 +173,8 @@ class _Link:
         for section in self.sections:
             kind = section.flags & (elf.WRITE | elf.EXECUTE)
             if kind != segment:
-                position, segment = _up(position, PAGE), kind
-            position = section.address = _up(position, section.alignment)
+                position, segment = up(position, PAGE), kind
+            position = section.address = up(position, section.alignment)
             position += section.size
             self.segments.setdefault(kind, []).append(section)
         filled = [s for s in self.sections if s.data is not None]
@@ -190,7 +190,7 @@ class _Link:
             if section.data is not None:
                 file[section.address : section.address + section.size] = section.data
         headers, tables = self._section_headers()
-        start = _up(len(file) + len(tables), 8)
+        start = up(len(file) + len(tables), 8)
         file += tables.ljust(start - len(file), b"\0")
         self._write_headers(file, start, len(headers))
         return bytes(file + b"".join(headers))
@@ -383,5 +383,6 @@ def _elf_hash(name: str) -> int:
     return value
 
 
-def _up(value: int, alignment: int) -> int:
+def up(value: int, alignment: int) -> int:
+    """The next multiple of `alignment`."""
     return -(-value // alignment) * alignment

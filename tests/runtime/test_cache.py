@@ -265,7 +265,7 @@ def test_many_processes_share_the_directory(directory):
     """
     running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [process.wait() for process in running] == [0] * 4
-    assert store.info().entries == 12
+    assert store.info().entries == 12 + 1  # the other: what LLVM says of the machine
     assert not list(directory.glob(".*.tmp"))
 
 
