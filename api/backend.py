@@ -183,7 +183,9 @@ class _Texts(dict):
         return self._each(jit.optimised_text)
 
     def _asm(self) -> str:
-        return self._each(jit.assembly)
+        from .listing import assembly
+
+        return assembly(self.owner)
 
 
 def compile_graph(graph: Graph) -> CompiledGraph:

@@ -114,3 +114,53 @@ def test_any_dump_parses_compiles_and_runs(compiled):
     inputs = [torch.ones(tuple(i.var.shape)) for i in again.trace.inputs]
     wanted = compiled.graph("backward").compile()(*inputs)
     assert again(*inputs).tolist() == wanted.tolist()
+
+
+# --- assembly ------------------------------------------------------------------------------------
+
+
+def step(x, w, b):
+    hidden = x @ w
+    made = torch.tanh(hidden + b)
+    return made.cumsum(1)
+
+
+def assembly(*shapes):
+    function = torch.compile(step)
+    function(*(torch.randn(*s, requires_grad=s == shapes[1]) for s in shapes)).sum().backward()
+    return function.dump("asm").splitlines()
+
+
+def line_of(text):
+    first = step.__code__.co_firstlineno
+    with open(__file__) as file:
+        return next(k for k, line in enumerate(file, 1) if text in line and k > first)
+
+
+def labels(lines):
+    return {line.rsplit("# ", 1)[1] for line in lines if not line.startswith("#") and "# " in line}
+
+
+@pytest.mark.parametrize("size", [12, 200])
+def test_assembly_names_ops_and_lines(size):
+    """Of products too, direct or by the shared core, and of derivatives."""
+    lines = assembly((size, size), (size, size), (size,))
+    here = "test_dumps.py:"
+    tanh, product = line_of("torch.tanh(hidden"), line_of("hidden = x @")
+    wanted = {f"mm, {here}{product}", f"mm, derivative of mm, {here}{product}",
+              f"tanh, {here}{tanh}", f"cumsum, {here}{line_of('made.cumsum')}"}  # fmt: skip
+    assert wanted <= labels(lines)
+    mnemonics = [line.split()[0] for line in lines if f"# mm, {here}{product}" in line]
+    assert any("fmadd" in m or "mul" in m or "fmla" in m for m in mnemonics)
+
+
+def test_launches_that_share_a_module_are_all_named():
+    function = torch.compile(lambda x, y: (
+        x.sort(0).indices,
+        y.sort(0).indices,
+    ))  # fmt: skip
+    function(torch.randn(5, 3), torch.randn(7))
+    (shared,) = [line for line in function.dump("asm").splitlines() if line.startswith("#")]
+    assert "step 0, 1: " in shared
+    (label,) = labels(function.dump("asm").splitlines())
+    assert label.count("sort, test_dumps.py:") == 2
