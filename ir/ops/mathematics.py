@@ -98,7 +98,10 @@ atanh = pointwise("atanh", "self -> result", promote="float", numpy=np.arctanh,
 
 
 def _sigmoid(x: np.ndarray) -> Any:
-    return np.divide(1, 1 + np.exp(-x), dtype=x.dtype)
+    y = np.asarray(-x)  # NumPy gives a number for an array without dims
+    np.exp(y, y)
+    y += 1
+    return np.divide(1, y, y)
 
 
 sigmoid = pointwise("sigmoid", "self -> result", promote="float", numpy=_sigmoid,
