@@ -58,6 +58,8 @@ def round_to_bfloat16(values: Array) -> Array:
 
 def cast(values: Array, name: str) -> Array:
     """Values converted to the dtype of that name, by torch's route."""
+    if values.dtype.name == name:
+        return values
     with np.errstate(over="ignore", invalid="ignore"):
         if name == "bfloat16":
             return round_to_bfloat16(values.astype(np.float32, copy=False))
@@ -68,6 +70,8 @@ def cast(values: Array, name: str) -> Array:
 
 def scale_and_shift(values: Array, scale: float, shift: float) -> Array:
     """`values * scale + shift` rounded once, in the dtype of values (float32 or float64)."""
+    if scale == 1 and shift == 0:
+        return values + 0  # -0.0 becomes 0.0, as it does below
     kind = values.dtype.type
     factor, term = kind(scale), kind(shift)
     # A product by a power of two is exact and so is a sum with zero: one rounding is left anyway.

@@ -76,6 +76,8 @@ def uniform(
     wide = name == "float64"
     kind = np.float64 if wide else np.float32
     draws = generator.doubles(size) if wide else generator.singles(size)
+    if low == 0 and high == 1 and (wide or name == "float32"):
+        return draws.reshape(shape)  # as they are
     low_value, high_value = kind(low), kind(high)
     out = cast(scale_and_shift(draws, high_value - low_value, low_value), name)
     # rounding may reach the excluded end
@@ -233,8 +235,10 @@ def paired_normals(generator: Generator, count: int) -> Array:
     draws = generator.doubles(2 * pairs).reshape(pairs, 2)
     r = np.sqrt(-2.0 * np.log1p(-draws[:, 1]))
     angle = 2.0 * np.pi * draws[:, 0]
-    fresh = np.stack([r * np.cos(angle), r * np.sin(angle)], axis=1).reshape(-1)
-    values = np.concatenate([np.array(kept), fresh])
+    values = np.empty(len(kept) + 2 * pairs)
+    values[: len(kept)] = kept
+    np.multiply(r, np.cos(angle), values[len(kept) :: 2])
+    np.multiply(r, np.sin(angle), values[len(kept) + 1 :: 2])
     if count:
         generator.next_normal = float(values[count]) if values.size > count else None
     return values[:count]
