@@ -288,3 +288,39 @@ def test_threads(calls):
     for thread in threads:
         thread.join()
     assert len(results) == 200 and len(set(results)) == 1
+
+
+def test_functions_of_leaves_skip_the_queue():
+    """A graph of one node that is no op's: a custom function's, a compiled function's."""
+    seen = []
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y, z):
+            ctx.save_for_backward(x, y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, y = ctx.saved_tensors
+            seen.append(engine.current.run.will_run(x.grad_fn or gradient_edge(x)))
+            return grad * y, grad * x, None
+
+    def gradient_edge(x):
+        return torch.autograd.graph.get_gradient_edge(x).node
+
+    x, y, z = (torch.full((3,), v, requires_grad=True) for v in (2.0, 3.0, 4.0))
+    result = Product.apply(x, y, z)
+    result.backward(torch.ones(3), retain_graph=True)
+    result.backward(torch.ones(3))
+    assert x.grad.tolist() == [6.0] * 3 and y.grad.tolist() == [4.0] * 3 and z.grad is None
+    assert seen == [True, True]
+    with pytest.raises(RuntimeError, match="a second time"):
+        result.backward(torch.ones(3))
+    both = Product.apply(x, x, None)  # one leaf twice: summed before it is accumulated
+    x.grad = None
+    both.backward(torch.ones(3))
+    assert x.grad.tolist() == [4.0] * 3
+    x.register_hook(lambda grad: seen.append("hook"))
+    Product.apply(x, y, z).backward(torch.ones(3))
+    assert seen[-1] == "hook"

@@ -74,11 +74,11 @@ class Album:
 
 
 def backward(node: Any, number: int, grad: Any, freed: Freed | None, place: Any) -> bool:
-    """Backward from output `number` of a node if the graph is familiar; else False.
+    """Backward from output `number` of an op's node if the graph is familiar; else False.
 
     Saved values are released to `freed`, if there is one; `place` is where the user called.
     """
-    if not node.is_op or grad.__class__ not in PLAIN:
+    if grad.__class__ not in PLAIN:
         return False
     plan = node.plan
     album = plan.album
