@@ -18,7 +18,6 @@ from .ir.bind import state
 from .ir.graph import RESULT, WRITE, Graph
 from .ir.partition import partition
 from .ir.passes import Step, absent_gradients, dead_code, optimise, strict
-from .ir.types import uint8
 from .rewritten import AsEager
 from .settings import DEFAULT, Settings
 from .tracer.generator import Generator
@@ -174,7 +173,7 @@ class GraphFunction:
         results = self.run(inputs)
         for given, tensor in zip(tensors, inputs):
             if isinstance(given, Generator):
-                given.set_state(tensor._array)
+                given.set_state(tensor)
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, inputs: list[Tensor]) -> list[Tensor]:
@@ -238,7 +237,7 @@ def as_input(value: Any) -> Tensor:
     from .tracer.creation import as_tensor
 
     if isinstance(value, Generator):
-        return Tensor._wrap(value.get_state(), uint8)
+        return value.get_state()
     return as_tensor(value)
 
 

@@ -94,7 +94,7 @@ class Recording:
         """Calls the body; returns what stands against replaying it."""
         recorder = self.recorder
         args, kwargs = given.call
-        before = default_generator.get_state()
+        before = default_generator.state()
         modes, numbers = modes_now(), self.environment.option_numbers()
         effects = Effects(self.environment.functions())
         try:
@@ -107,7 +107,7 @@ class Recording:
             recorder.close()
             raise
         self.recorded_output, self.output = self.output, without_numbers(self.output)
-        drew = (before != default_generator.get_state()).any()
+        drew = (before != default_generator.state()).any()
         problems = [*recorder.problems, *effects.problems, *self.environment.problems]
         if given.were_changed():
             problems.append("the body changes a container it was given; return a new one")

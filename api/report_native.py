@@ -48,7 +48,7 @@ def measure(native: Any, runs: int = RUNS) -> list[float | None]:
         original(runnable, step, *rest)
         host[numbers[id(step)]] = time.perf_counter_ns() - start
 
-    before = default_generator.get_state()
+    before = default_generator.state()
     runnable.host = timed
     native.profile(True)
     try:
@@ -65,7 +65,7 @@ def measure(native: Any, runs: int = RUNS) -> list[float | None]:
     finally:
         native.profile(False)
         del runnable.host
-        default_generator.set_state(before)
+        default_generator.restore(before)
     return best
 
 

@@ -43,19 +43,26 @@ def compile_and_drop(number: int) -> None:
 
 
 def make_eager_step() -> Callable[[int], None]:
-    """A training step with a new graph each time, views and writes in place."""
+    """Training steps: of one weight, and every tenth of a network, with views written to."""
+    weight = torch.ones(4, requires_grad=True)
     net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     x = torch.ones(3, 4)
 
-    def step(number: int) -> None:
+    def short(number: int) -> None:
+        (weight * x).tanh().sum().backward()
+        with torch.no_grad():
+            weight.sub_(weight.grad, alpha=1e-3)
+        weight.grad = None
+
+    def full(number: int) -> None:
         optimizer.zero_grad()
         y = net(x)
         y[:, 0].mul_(0.5)
         y.square().mean().backward()
         optimizer.step()
 
-    return step
+    return lambda number: short(number) if number % 10 else full(number)
 
 
 def watch(name: str, step: Callable[[int], None], times: int) -> int:

@@ -178,7 +178,7 @@ def by_us(case: Case, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Our samples and state, likewise."""
     generator = Generator().manual_seed(seed)
     S.normal(generator, 1)
-    return case.ours(generator), generator.get_state()
+    return case.ours(generator), generator.state()
 
 
 def digest(values: np.ndarray, state: np.ndarray) -> dict[str, Any]:

@@ -108,12 +108,12 @@ def test_bfloat16_rounds_to_nearest_even():
 
 def test_state_has_torchs_layout():
     generator = Generator().manual_seed(5)
-    state = generator.get_state()
+    state = generator.state()
     assert state.dtype == np.uint8 and state.shape == (5056,)
     assert state[:8].view("<u8")[0] == 5
     assert state[8:24].tolist() == [1, 0, 0, 0, 1] + [0] * 11
     sampling.normal(generator, 3)
-    state = generator.get_state()
+    state = generator.state()
     assert state[8:12].view("<i4")[0] == 625 - 8 and state[16:24].view("<u8")[0] == 8
     assert state[5040] == 1 and state[5024:5032].view("<f8")[0] == generator.next_normal
 
@@ -124,10 +124,10 @@ def test_states_travel_to_torch_and_back():
         theirs, ours = torch.Generator().manual_seed(9), Generator().manual_seed(9)
         torch.rand(count, generator=theirs)
         torch.randn(1, generator=theirs)
-        ours.set_state(theirs.get_state().numpy())
-        np.testing.assert_array_equal(ours.get_state(), theirs.get_state().numpy())
+        ours.restore(theirs.get_state().numpy())
+        np.testing.assert_array_equal(ours.state(), theirs.get_state().numpy())
         theirs.manual_seed(0)
-        theirs.set_state(torch.from_numpy(ours.get_state()))
+        theirs.set_state(torch.from_numpy(ours.state()))
         expected = torch.randn(20, generator=theirs).numpy()
         np.testing.assert_array_equal(sampling.normal(ours, 20), expected)
 
@@ -141,7 +141,7 @@ def test_words_do_not_depend_on_how_they_are_asked_for(counts, seed):
     skipped = Generator().manual_seed(seed)
     for count in counts:
         skipped.skip(count)
-    np.testing.assert_array_equal(skipped.get_state(), generator.get_state())
+    np.testing.assert_array_equal(skipped.state(), generator.state())
 
 
 def test_copies_run_apart():
@@ -174,11 +174,11 @@ def test_seeds():
 def test_bad_states_are_refused():
     generator = Generator()
     with pytest.raises(TypeError, match="RNG state must be"):
-        generator.set_state(np.zeros(5056))
+        generator.restore(np.zeros(5056))
     with pytest.raises(RuntimeError, match=r"size 5056 but found .* to be 10"):
-        generator.set_state(np.zeros(10, np.uint8))
+        generator.restore(np.zeros(10, np.uint8))
     with pytest.raises(RuntimeError, match="Invalid mt19937 state"):
-        generator.set_state(np.zeros(5056, np.uint8))
+        generator.restore(np.zeros(5056, np.uint8))
     with pytest.raises(RuntimeError, match="only the CPU"):
         Generator("cuda")
 
@@ -241,9 +241,9 @@ def test_integers_beyond_a_floating_dtype_warn():
 
 def test_empty_samples_draw_nothing():
     generator = Generator()
-    before = generator.get_state()
+    before = generator.state()
     assert sampling.normal(generator, (0, 3)).shape == (0, 3)
     assert sampling.uniform(generator, 0).shape == (0,)
     assert rejection.poisson(generator, np.empty(0)).shape == (0,)
     assert discrete.multinomial(generator, np.empty((0, 3)), 2).shape == (0, 2)
-    np.testing.assert_array_equal(generator.get_state(), before)
+    np.testing.assert_array_equal(generator.state(), before)

@@ -5,6 +5,7 @@ This is the bottom interpreter of the stack in `ir/bind.py`.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -255,6 +256,8 @@ def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception
     for position, (name, value) in enumerate(zip(op.inputs, inputs), 1):
         if value is not None and not isinstance(value, (Tensor, *numbers)):
             return must_be(op.name, name.replace("self", "input"), "Tensor", value, position)
+    if any(is_too_big(value) for value in (*inputs, *attrs.values())):
+        return OverflowError("int too big to convert")
     types = [input_type(value) for value in inputs]
     try:
         op.infer_types(types, attrs)
@@ -263,14 +266,24 @@ def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception
     if isinstance(error, RuntimeError | np.linalg.LinAlgError):  # already in torch's words
         return error
     if isinstance(error, TypeError) and "ufunc" in str(error):  # NumPy has no loop for the dtype
-        word = type_word(next(t.dtype for t in types if t is not None))
+        word = type_word(next((t.dtype for t in types if t is not None), attrs.get("dtype")))
         return NotImplementedError(f'"{op.name}_cpu" not implemented for {word!r}')
+    if isinstance(attrs.get("size"), tuple) and TOO_LARGE.search(str(error)):
+        return RuntimeError(f"Storage size calculation overflowed with sizes={[*attrs['size']]}")
     if isinstance(error, MemoryError):
         return RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {error}")
     if isinstance(error, IndexError | NotImplementedError | TypeError):
         return error
     listed = ", ".join("none" if t is None else str(t) for t in types)
     return RuntimeError(f"{op.name}({listed}): {error}")
+
+
+TOO_LARGE = re.compile("array is too big|Maximum allowed dimension exceeded")  # NumPy's words
+
+
+def is_too_big(value: Any) -> bool:
+    """Is it a Python int that 64 bits can't hold?"""
+    return isinstance(value, int) and not -(1 << 63) <= value < 1 << 64
 
 
 def operand_types(op: Op, inputs: Any) -> list[TensorType | None]:

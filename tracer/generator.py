@@ -6,7 +6,7 @@
 
 Invariants:
 * `words(n)` are the next n outputs of mt19937, in the order torch draws them;
-* a state written by `get_state` has torch's 5056-byte layout and each side can load the other's;
+* a state written by `state` has torch's 5056-byte layout and each side can load the other's;
 * a normal drawn in a pair but not yet handed out is part of the state.
 """
 
@@ -75,8 +75,8 @@ class Snapshot(NamedTuple):
 
     @staticmethod
     def of(state: Array) -> Snapshot:
-        """What a state written by `get_state`, here or by torch, says."""
-        if not isinstance(state, np.ndarray) or state.dtype != np.uint8:
+        """What a written state, here or by torch, says."""
+        if state.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if state.size != STATE.itemsize:
             raise RuntimeError(
@@ -196,12 +196,12 @@ class Generator:
             self._fresh = False
             self._bits.random_raw(count, output=False)
 
-    def get_state(self) -> Array:
+    def state(self) -> Array:
         """The whole state as torch lays it out: 5056 bytes."""
         return self.snapshot().state()
 
     def snapshot(self) -> Snapshot:
-        """What `get_state` would say now, for when it is asked."""
+        """What `state` would say now, for when it is asked."""
         key, position = self._engine()
         return Snapshot(key.copy(), position, self._seed, self._fresh, self.next_normal,
                         self._single_normal)  # fmt: skip
@@ -220,13 +220,12 @@ class Generator:
             engine = {"key": key, "pos": position}
             self._bits.state = {"bit_generator": "MT19937", "state": engine}
 
-    def set_state(self, new_state: Array) -> Generator:
-        """Continue from a state written by `get_state`, here or by torch."""
-        wanted = Snapshot.of(new_state)
-        if new_state.tobytes() != self.get_state().tobytes():
+    def restore(self, state: Array) -> None:
+        """Continue from a written state, here or by torch."""
+        wanted = Snapshot.of(state)
+        if state.tobytes() != self.state().tobytes():
             notify("reseeded")
         self.resume(wanted)
-        return self
 
     def resume(self, snapshot: Snapshot) -> None:
         """Continue from where a generator was, as part of drawing: nobody is told."""
@@ -236,7 +235,7 @@ class Generator:
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:
         """As an array, a generator is its state now."""
-        return self.get_state()
+        return self.state()
 
     def clone_state(self) -> Generator:
         """A new generator in the same state; the two then run apart."""
@@ -253,7 +252,7 @@ class Generator:
         raise RuntimeError("CPU Generator does not use offset")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Generator, (self.device,), self.get_state()
+        return Generator, (self.device,), self.state()
 
     def __setstate__(self, state: Array) -> None:
-        self.set_state(state)
+        self.restore(state)

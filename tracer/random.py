@@ -90,7 +90,7 @@ def _generator_at(state: np.ndarray) -> Generator:
 
 drawing.source = _source
 drawing.generator_at = _generator_at
-drawing.first_state = lambda: Generator().get_state()
+drawing.first_state = lambda: Generator().state()
 
 
 def draw_tensor(distribution: str, size: Any, dtype: DType, *operands: Tensor,
@@ -125,16 +125,31 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
+def get_state(self: Generator) -> Tensor:
+    """Generator.get_state(): the whole state as a byte tensor, laid out as torch's."""
+    return Tensor._wrap(self.state(), uint8)
+
+
+def set_state(self: Generator, new_state: Tensor) -> Generator:
+    """Generator.set_state(new_state): continues from a state that `get_state` gave."""
+    if not isinstance(new_state, Tensor):
+        raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+    self.restore(new_state._array)
+    return self
+
+
+# here, because generator.py knows no tensors
+Generator.get_state, Generator.set_state = get_state, set_state  # type: ignore[attr-defined]
+
+
 def get_rng_state() -> Tensor:
     """The default generator's state as a byte tensor."""
-    return Tensor._wrap(default_generator.get_state(), uint8)
+    return default_generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
     """Restores a state taken by `get_rng_state`."""
-    if not isinstance(new_state, Tensor):
-        raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
-    default_generator.set_state(new_state._array)
+    default_generator.set_state(new_state)
 
 
 # --- tensors of random numbers -------------------------------------------------------------------

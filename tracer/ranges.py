@@ -19,6 +19,7 @@ from ..ir.types import (
     INTEGER,
     DType,
     bfloat16,
+    c_word,
     default_complex,
     default_dtype,
     int64,
@@ -106,6 +107,9 @@ def _spaced(name: str, start: Any, end: Any, steps: Any, dtype: Any,
     complex_ = isinstance(start, complex) or isinstance(end, complex)
     default = default_complex() if complex_ else default_dtype()
     wanted = as_dtype(dtype) or (default if out is None else out.dtype)
+    if complex_ and not wanted.is_complex:
+        raise RuntimeError(f"torch.{name}(): inferred dtype {c_word(default)} can't be safely cast "
+                           f"to passed dtype {type_word(wanted)}")  # fmt: skip
     wide = name == "logspace" and wanted.category <= FLOAT
     return symmetric_range(start, end, steps, wanted, wide), wanted
 
@@ -192,6 +196,10 @@ def range(
         start, end = 0, start
     start, end, step = (plain_number("range", word, value, k) for k, (word, value) in enumerate(
         (("start", start), ("end", end), ("step", step)), 1))  # fmt: skip
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
     count = math.floor((end - start) / step) + 1
     wanted = as_dtype(dtype) or default_dtype()
     return arange(start, start + count * step - step / 2, step, dtype=wanted, device=device,

@@ -75,11 +75,11 @@ def empty_strided(
     if len(size) != len(stride):
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of "
                            f"strides ({len(stride)})")  # fmt: skip
-    if any(s < 0 for s in stride):
+    count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride))
+    if any(s < 0 for s in stride) or count >> 60:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and "
                            f"strides={list(stride)}")  # fmt: skip
     wanted = as_dtype(dtype) or default_dtype()
-    count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride))
     memory = np.zeros(count, wanted.storage)
     return finish(Tensor._wrap(strided_array(memory, size, stride, 0), wanted), requires_grad)
 

@@ -44,6 +44,8 @@ def enter_dual_level():
 
 def exit_dual_level(*, level=None):
     """Closes the level."""
+    if not _levels:
+        raise RuntimeError("Dual level must be a positive number.")
     if level is not None and level != len(_levels) - 1:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is "

@@ -61,7 +61,7 @@ def _sample(state: np.ndarray, *operands: np.ndarray, distribution: str, size: I
     generator = generator_at(state)
     values = _draw(*operands, distribution=distribution, size=size, dtype=dtype,
                    parameters=parameters, generator=generator, order=order)  # fmt: skip
-    return values, generator.get_state()
+    return values, generator.state()
 
 
 def _sample_infer(state: TensorType, *operands: Any, size: Ints, dtype: DType, **_: Any) -> Any:

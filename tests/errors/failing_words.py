@@ -67,3 +67,76 @@ def traced(function):
     for _ in range(2):
         compiled(t(2))
     return compiled
+
+
+def made_under(mode, make):
+    with mode:
+        return make()
+
+
+def saved_under(pack, unpack):
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        (leaf() * 2).exp().sum().backward()
+
+
+def with_disabled_hooks():
+    with (
+        torch.autograd.graph.disable_saved_tensors_hooks("no hooks here"),
+        torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x),
+    ):
+        pass
+
+
+def freed_saved_hooks():
+    y = leaf().exp()
+    y.sum().backward()
+    y.grad_fn._raw_saved_result.register_hooks(lambda x: x, lambda x: x)
+
+
+def two_saved_hooks():
+    saved = leaf().exp().grad_fn._raw_saved_result
+    for _ in range(2):
+        saved.register_hooks(lambda x: x, lambda x: x)
+
+
+def applied(forward, backward=lambda ctx, g: g, given=leaf, more=(), again=False):
+    """Runs a Function of these methods forward and backward."""
+    methods = {"forward": staticmethod(forward)}
+    if backward is not None:
+        methods["backward"] = staticmethod(backward)
+    y = type("Own", (torch.autograd.Function,), methods).apply(given(), *more)
+    for _ in range(2 if again else 1):
+        (y[0] if isinstance(y, tuple) else y).sum().backward()
+
+
+def once_differentiable():
+    once = torch.autograd.function.once_differentiable
+    x = leaf()
+    methods = {"forward": staticmethod(lambda ctx, x: x * 2),
+               "backward": staticmethod(once(lambda ctx, g: g * 2))}  # fmt: skip
+    y = type("Own", (torch.autograd.Function,), methods).apply(x)
+    (g,) = torch.autograd.grad(y.sum() * y.sum(), x, create_graph=True)
+    g.sum().backward()
+
+
+def no_setup_context():
+    methods = {"forward": staticmethod(lambda x: x * 2)}
+    type("Own", (torch.autograd.Function,), methods).apply(leaf())
+
+
+def both_backward_and_vjp():
+    methods = {"forward": staticmethod(lambda ctx, x: x * 2),
+               "backward": staticmethod(lambda ctx, g: g),
+               "vjp": staticmethod(lambda ctx, g: g)}  # fmt: skip
+    type("Own", (torch.autograd.Function,), methods).apply(leaf()).sum().backward()
+
+
+def under_dual(function):
+    with torch.autograd.forward_ad.dual_level():
+        return function(torch.autograd.forward_ad)
+
+
+def wrong_gradient():
+    methods = {"forward": staticmethod(lambda ctx, x: x * 2),
+               "backward": staticmethod(lambda ctx, g: g)}  # fmt: skip
+    return type("Own", (torch.autograd.Function,), methods).apply
