@@ -13,10 +13,14 @@ import numpy as np
 
 
 def scan(ufunc: Any, x: np.ndarray, dim: int) -> np.ndarray:
-    """ufunc.accumulate; over whole slices at a time where those are long, 30 times faster."""
+    """ufunc.accumulate; over whole slices at a time where those are long, 30 times faster.
+
+    The result is contiguous, as torch's is.
+    """
     inner = math.prod(x.shape[dim + 1 :])
     if inner < 128 or inner < x.shape[dim] // 8:
-        return ufunc.accumulate(x, axis=dim, dtype=x.dtype)  # type: ignore[no-any-return]
+        return ufunc.accumulate(  # type: ignore[no-any-return]
+            np.asarray(x, order="C"), axis=dim, dtype=x.dtype)  # fmt: skip
     result = np.empty(x.shape, x.dtype)
     source, target = np.moveaxis(x, dim, 0), np.moveaxis(result, dim, 0)
     target[:1] = source[:1]

@@ -241,7 +241,8 @@ def _cast(x: np.ndarray, *, dtype: DType) -> np.ndarray:
         return x.astype(np.float32)  # rounding to bfloat16 is the interpreter's, see run_half
     if x.dtype.kind == "c" and not dtype.is_complex and dtype.name != "bool":
         x = x.real
-    return x.astype(dtype.storage)
+    # NumPy would make the dimensions of an expanded array the fastest ones
+    return x.astype(dtype.storage, order="C" if 0 in x.strides else "K")
 
 
 cast = define(

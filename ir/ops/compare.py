@@ -227,7 +227,7 @@ Value.where = _where_method  # type: ignore[attr-defined]
 
 def _masked_fill(x: Any, mask: Any, *, value: Any) -> Any:
     filler = np.asarray(value).astype(x.dtype)
-    return choose(mask, filler, x)
+    return np.asarray(choose(mask, filler, x), order="C")  # torch clones to the usual order
 
 
 masked_fill_op = define(
@@ -240,7 +240,8 @@ masked_fill_op = define(
 )  # fmt: skip
 masked_fill_tensor = define(
     "masked_fill_tensor", "self mask value -> result", samples=_mask_samples((3, 4), ()),
-    numpy=lambda x, mask, value: choose(mask, value.astype(x.dtype), x), kind="pointwise",
+    numpy=lambda x, mask, value: np.asarray(choose(mask, value.astype(x.dtype), x), order="C"),
+    kind="pointwise",
     infer=lambda self, mask, value: TensorType(
         self.dtype, broadcast_shapes(self.shape, mask.shape)),
     lower=Decompose(lambda self, mask, value: value.to(self.dtype).where(mask, self)),

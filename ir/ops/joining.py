@@ -141,7 +141,8 @@ def flip(input: Any, *dims: Any, **named: Any) -> Any:
 
 roll_op: Op = define(
     "roll", "self -> result", moves_data=True, infer=lambda self, **_: self,
-    numpy=lambda x, *, shifts, dims: np.roll(x, shifts, dims) if dims else np.roll(x, shifts[0]),
+    numpy=lambda x, *, shifts, dims: np.roll(
+        np.asarray(x, order="C"), shifts if dims else shifts[0], dims or None),
     samples=lambda rng: [((rng.standard_normal((3, 4)),),
         {"shifts": (1,), "dims": d}) for d in ((), (1,))],
     vjp=dict(self=lambda grad, shifts, dims: roll_op(

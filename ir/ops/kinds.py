@@ -154,7 +154,8 @@ def no_derivative(message: str) -> Callable[..., Any]:
     """A rule for an input that torch records but cannot differentiate."""
 
     def rule(grad: Any) -> Any:
-        raise NotImplementedError(message)
+        # torch's engine says "derivative for aten::f ...", a generated rule "the derivative ..."
+        raise (RuntimeError if message.startswith("derivative") else NotImplementedError)(message)
 
     return rule
 

@@ -33,13 +33,21 @@ def check_tensor(name: str, value: Any, argument: str = "A") -> None:
         raise must_be(name, argument, "Tensor", value)
 
 
-def check_float(name: str, value: Any, *, low: bool = False) -> None:
-    """Refuses integers and, unless `low`, 16-bit floats."""
+def check_float(
+    name: str, value: Any, *, low: bool = False, kernel: str = "", late: bool = False
+) -> None:
+    """Refuses integers and, unless `low`, 16-bit floats; these in the name of torch's `kernel`.
+
+    `late` where torch leaves integers to the kernel, too.
+    """
     dtype = value.dtype
+    small = dtype.category == FLOAT and dtype.itemsize < 4
+    if kernel and (small or (late and dtype.category < FLOAT)):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_word(dtype)}'")
     if dtype.category < FLOAT:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
                            f"{type_word(dtype)}")  # fmt: skip
-    if not low and dtype.itemsize < 4:
+    if small and not low:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_word(dtype)}")
 
 

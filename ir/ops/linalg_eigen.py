@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import must_be
 from ..op import Op, define
 from ..types import TensorType
 from .arithmetic import conj
 from .linalg_common import (
+    LinAlgError,
+    batch_place,
     check_float,
     check_square,
     diagonal_of,
@@ -50,8 +53,27 @@ phase_check_op: Op = define(
 
 
 def _eigh(a: Any, *, UPLO: Any = "L") -> tuple[np.ndarray, np.ndarray]:
-    values, vectors = np.linalg.eigh(a, UPLO)
+    try:
+        values, vectors = np.linalg.eigh(a, UPLO)
+    except np.linalg.LinAlgError:
+        raise _not_converged(a) from None
     return values, vectors
+
+
+def _eigvalsh(a: Any, *, UPLO: Any = "L") -> np.ndarray:
+    try:
+        return np.linalg.eigvalsh(a, UPLO)
+    except np.linalg.LinAlgError:
+        raise _not_converged(a) from None
+
+
+def _not_converged(a: np.ndarray) -> LinAlgError:
+    """torch's error; NumPy does not tell which matrix failed, so the first that is not finite."""
+    failed = ~np.isfinite(a).all((-2, -1))
+    place, code = batch_place(failed if failed.any() else np.ones_like(failed))
+    return LinAlgError(f"linalg.eigh: {place}The algorithm failed to converge because the input "
+                       "matrix is ill-conditioned or has too many repeated eigenvalues (error "
+                       f"code: {code}).")  # fmt: skip
 
 
 def eigen_gaps(values: Any) -> Any:
@@ -105,7 +127,7 @@ def _eigvalsh_rule(grad: Any, A: Any, UPLO: str) -> Any:
 
 eigvalsh_op = define(
     "linalg_eigvalsh", "A -> eigenvalues", node="LinalgEighBackward0",
-    numpy=lambda a, *, UPLO="L": np.linalg.eigvalsh(a, UPLO),
+    numpy=_eigvalsh,
     infer=lambda A, **_: _eigen_infer(A)[0], vjp=dict(A=_eigvalsh_rule),
     samples=_symmetric,
 )  # fmt: skip
@@ -113,8 +135,10 @@ eigvalsh_op = define(
 
 def _check_eigh(input: Any, UPLO: str) -> str:
     check_square("linalg.eigh", input)
-    check_float("linalg.eigh", input)
-    if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
+    check_float("linalg.eigh", input, kernel="linalg_eigh_cpu", late=True)
+    if not isinstance(UPLO, str):
+        raise must_be("linalg_eigh", "UPLO", "str", UPLO)
+    if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     return UPLO.upper()
 
@@ -194,7 +218,7 @@ eigvals_op = define(
 def eig(input: Any) -> Any:
     """linalg.eig(input) -> (eigenvalues, eigenvectors), complex."""
     check_square("linalg.eig", input)
-    check_float("linalg.eig", input)
+    check_float("linalg.eig", input, kernel="linalg_eig_out_cpu")
     return named_result("linalg_eig eigenvalues eigenvectors", eig_op(input))
 
 
@@ -202,5 +226,5 @@ def eig(input: Any) -> Any:
 def eigvals(input: Any) -> Any:
     """linalg.eigvals(input): eigenvalues, complex."""
     check_square("linalg.eigvals", input)
-    check_float("linalg.eigvals", input)
+    check_float("linalg.eigvals", input, kernel="linalg_eig_out_cpu")
     return eig_op(input)[0] if input.requires_grad else eigvals_op(input)

@@ -97,7 +97,7 @@ qr_op = define(
 def linalg_qr(A: Any, mode: str = "reduced") -> Any:
     """linalg.qr(A, mode='reduced') -> (Q, R); mode 'reduced', 'complete' or 'r'."""
     check_matrix("linalg.qr", A)
-    check_float("linalg.qr", A)
+    check_float("linalg.qr", A, kernel="geqrf_cpu")
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' "
                            "(default), 'r', or 'complete'")  # fmt: skip
@@ -223,7 +223,7 @@ svdvals_op = define(
 
 def _check_svd(A: Any, driver: Any) -> None:
     check_matrix("linalg.svd", A)
-    check_float("linalg.svd", A)
+    check_float("linalg.svd", A, kernel="linalg_svd_cpu")
     if driver is not None:
         raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA "
                            "inputs with cuSOLVER backend.")  # fmt: skip

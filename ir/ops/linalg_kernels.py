@@ -178,6 +178,8 @@ def cholesky(a: Array, *, upper: bool = False) -> tuple[Array, Array]:
     lower = adjoint(a) if upper else a
     try:
         factor = np.linalg.cholesky(lower) if a.size else np.array(lower)
+        if np.isnan(np.diagonal(factor, 0, -2, -1).real).any():  # LAPACKs differ in noticing
+            factor, info = _cholesky_by_columns(lower)
     except np.linalg.LinAlgError:
         factor, info = _cholesky_by_columns(lower)
     return (np.ascontiguousarray(adjoint(factor)) if upper else factor), info

@@ -266,6 +266,9 @@ def _check_least_squares(a: Any, b: Any) -> None:
             f"{name}: Expected input and other to have the same dtype, but got input's dtype "
             f"{type_word(a.dtype)} and other's dtype {type_word(b.dtype)}"
         )
+    if not 0 <= a.ndim - b.ndim <= 1:
+        raise RuntimeError(f"{name}: input.dim() must be greater or equal to other.dim() and "
+                           "(input.dim() - other.dim()) <= 1")  # fmt: skip
     vector = is_batch_of_vectors(tuple(a.shape), tuple(b.shape))
     if not vector and a.ndim != b.ndim:
         broadcast_shapes(tuple(a.shape[:-1]), tuple(b.shape))

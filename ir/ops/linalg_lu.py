@@ -12,6 +12,7 @@ from ..value import Value, public
 from . import linalg_kernels as kernels
 from . import linalg_symmetric as symmetric
 from .joining import cat
+from .kinds import no_derivative
 from .linalg_common import (
     add,
     batch_place,
@@ -163,7 +164,7 @@ def check_pivot(pivot: bool) -> None:
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """linalg.lu_factor_ex(A, *, pivot=True, check_errors=False) -> (LU, pivots, info)."""
     check_matrix("torch.lu_factor", A)
-    check_float("torch.lu_factor", A)
+    check_float("torch.lu_factor", A, kernel="lu_cpu", late=True)
     check_pivot(pivot)
     result = factor_op(A, check_errors=check_errors)
     return named_result("linalg_lu_factor_ex LU pivots info", result)
@@ -173,7 +174,7 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
 def lu_factor(A: Any, *, pivot: bool = True) -> Any:
     """linalg.lu_factor(A, *, pivot=True) -> (LU, pivots)."""
     check_matrix("torch.lu_factor", A)
-    check_float("torch.lu_factor", A)
+    check_float("torch.lu_factor", A, kernel="lu_cpu", late=True)
     check_pivot(pivot)
     result = factor_op(A, check_errors=True, caller="lu_factor")
     return named_result("linalg_lu_factor LU pivots", result[:2])
@@ -183,7 +184,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:
 def linalg_lu(A: Any, *, pivot: bool = True) -> Any:
     """linalg.lu(A, *, pivot=True) -> (P, L, U)."""
     check_matrix("linalg.lu", A)
-    check_float("linalg.lu", A)
+    check_float("linalg.lu", A, kernel="lu_cpu", late=True)
     check_pivot(pivot)
     pivots, L, U = lu_op(A)
     return named_result("linalg_lu P L U", (permutation_op(pivots, L), L, U))
@@ -300,16 +301,19 @@ def _ldl(a: np.ndarray, *, hermitian: bool = False, check_errors: bool = False) 
     return factors, pivots, info
 
 
-# no rules: torch does not differentiate LDL either
+# torch does not differentiate LDL either
 ldl_op = define(
     "linalg_ldl_factor_ex", "self -> LD pivots info", numpy=_ldl,
     infer=lambda self, **_: _factor_infer(self),
-    samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
+    samples=drawn(((3, 3), {}), ((2, 3, 3), {})), node="NotImplemented",
+    vjp=dict(self=no_derivative("derivative for aten::linalg_ldl_factor_ex is not implemented")),
 )  # fmt: skip
 ldl_solve_op = define(
     "linalg_ldl_solve", "LD pivots B -> result", numpy=symmetric.ldl_solve, infer=_lu_solve_infer,
     samples=lambda rng: [(_factored(rng, symmetric.ldl_factor, hermitian=False),
                           {"hermitian": False})],
+    node="NotImplemented", vjp=dict.fromkeys(("LD", "B"), no_derivative(
+        "derivative for aten::linalg_ldl_solve is not implemented")),
 )  # fmt: skip
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import must_be
 from ..op import Decompose, define
-from ..types import TensorType, broadcast_shapes, normalize_dim, promote_types, type_word
+from ..types import FLOAT, TensorType, broadcast_shapes, normalize_dim, promote_types, type_word
 from ..value import Value, public
 from .linalg_common import check_float, check_matrix, linalg
 from .linalg_det import inverse_op
@@ -24,6 +25,11 @@ def vector_norm(
     input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     """linalg.vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None)."""
+    if isinstance(ord, str):
+        raise must_be("linalg_vector_norm", "ord", "Number", ord, 2)
+    if dtype is not None and dtype.category < FLOAT:
+        raise RuntimeError("linalg.vector_norm: dtype should be floating point or complex, but got "
+                           f"{type_word(dtype)}")  # fmt: skip
     check_narrowing("linalg.vector_norm", input, dtype)
     return norm_of_vectors(input, ord, dim, keepdim, dtype=dtype)
 
@@ -32,9 +38,8 @@ def _check_matrix_norm(input: Any, dim: Any, dtype: Any) -> tuple[int, int]:
     name = "linalg.matrix_norm"
     check_matrix(name, input)
     check_float(name, input, low=True)
-    if isinstance(dim, int) or len(dim) != 2:
-        listed = dim if isinstance(dim, int) else ", ".join(map(str, dim))
-        raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {listed}")
+    if len(dim) != 2:
+        raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {', '.join(map(str, dim))}")
     first, second = (normalize_dim(d, input.ndim) for d in dim)
     if first == second:
         raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
@@ -58,6 +63,10 @@ def matrix_norm(
     input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     """linalg.matrix_norm(A, ord='fro', dim=(-2, -1), keepdim=False, *, dtype=None)."""
+    if isinstance(dim, int):
+        raise must_be("linalg_matrix_norm", "dim", "tuple of ints", dim)
+    if ord is None:
+        raise must_be("linalg_matrix_norm", "ord", "Number or str", ord, 2)
     rows, columns = _check_matrix_norm(input, dim, dtype)
     if ord == "fro":
         return norm_of_vectors(input, 2, (rows, columns), keepdim, dtype=dtype)
@@ -109,7 +118,7 @@ def norm(
     if ord is not None and (len(dim) == 2 if dim is not None else input.ndim == 2):
         return matrix_norm(input, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
     if isinstance(ord, str):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord} needs a matrix")
+        return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import must_be
 from ..op import Decompose, Op, define
-from ..types import TensorType, broadcast_shapes, normalize_dim, type_word
+from ..types import TensorType, bool_, broadcast_shapes, normalize_dim, type_word
 from ..value import Value, public
 from .arithmetic import conj
 from .einsum import tensordot
@@ -116,6 +117,9 @@ def cross(input: Any, other: Any, dim: Any = None) -> Any:
 @linalg("vander", out="none")
 def vander(x: Any, *, N: Any = None) -> Any:
     """linalg.vander(x, *, N=None): columns 1, x, x^2, ..."""
+    if x.dtype is bool_:
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, "
+                           "but got Bool")  # fmt: skip
     x = x if x.ndim else x.unsqueeze(0)
     count = x.shape[-1] if N is None else N
     if count <= 1:
@@ -153,6 +157,8 @@ def _chain(matrices: list[Any], split: list[list[int]], i: int, j: int) -> Any:
 @linalg("multi_dot")
 def multi_dot(tensors: Any) -> Any:
     """linalg.multi_dot(tensors): the product of a chain of matrices in the cheapest order."""
+    if not isinstance(tensors, list | tuple):
+        raise must_be("linalg_multi_dot", "tensors", "tuple of Tensors", tensors, 1)
     found = list(tensors)
     if len(found) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(found)}")

@@ -17,10 +17,8 @@ from .linalg_common import (
     check_same_dtype,
     check_solvable,
     check_square,
-    diagonal_of,
     lead_of,
     linalg,
-    set_diagonal,
 )
 from .products import drawn, matmul, transposed
 from .results import named_result
@@ -163,11 +161,13 @@ def _cholesky(name: str, a: np.ndarray, upper: bool, check_errors: bool) -> Any:
 
 
 def cholesky_rule(grad: Any, factor: Any, upper: bool) -> Any:
-    """L^-H sym(tril(L^H grad)) L^-1, with half of the diagonal on either side."""
+    """L^-H sym(tril(L^H grad)) L^-1, with half of the diagonal on either side.
+
+    The diagonal keeps its imaginary part, though that of the factor has none: so does torch's.
+    """
     lower, grad = (transposed(factor), transposed(grad)) if upper else (factor, grad)
     inner = matmul(transposed(lower), grad).tril()
-    inner = inner + transposed(inner)
-    inner = set_diagonal(inner, diagonal_of(inner) / 2) / 2
+    inner = (inner + transposed(inner.tril(-1))) / 2
     half = solve_triangular_op(transposed(lower), inner, upper=True)
     return solve_triangular_op(lower, half, upper=False, left=False)
 
@@ -198,7 +198,7 @@ cholesky_op = define(
 def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
     """linalg.cholesky_ex(input, *, upper=False, check_errors=False) -> (L, info)."""
     check_square("linalg.cholesky", input)
-    check_float("linalg.cholesky", input)
+    check_float("linalg.cholesky", input, kernel="cholesky_cpu")
     result = cholesky_ex_op(input, upper=upper, check_errors=check_errors)
     return named_result("linalg_cholesky_ex L info", result)
 
@@ -213,7 +213,7 @@ def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
 def cholesky(input: Any, upper: bool = False) -> Any:
     """cholesky(input, upper=False): see linalg.cholesky."""
     check_square("cholesky", input)
-    check_float("cholesky", input)
+    check_float("cholesky", input, kernel="cholesky_cpu")
     return cholesky_op(input, upper=upper)
 
 

@@ -164,7 +164,7 @@ softplus_op = activation(
 )  # fmt: skip
 logsigmoid_op = activation(
     "logsigmoid", node="LogSigmoidBackward0",
-    numpy=lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
+    numpy=lambda x: np.subtract(np.minimum(x, 0), np.log1p(np.exp(-np.abs(x))), order="C"),
     scalar=lambda s, x: s.sub(s.minimum(x, s.const(0)), s.log1p(s.exp(s.neg(s.abs(x))))),
     vjp=dict(self=lambda grad, self: grad * (-self).sigmoid()),
 )  # fmt: skip

@@ -126,7 +126,7 @@ def _check(query: Any, key: Any, value: Any, attn_mask: Any) -> None:
                            f"got query.dim: {query.ndim} key.dim: {key.ndim} and value.dim: "
                            f"{value.ndim} instead.")  # fmt: skip
     if attn_mask is not None:
-        known = (bool_, query.dtype) + ((float32,) if query.dtype.itemsize == 2 else ())
+        known = (bool_, query.dtype, float32)
         if attn_mask.dtype not in known:
             raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query "
                                f"dtype, but got attn_mask.dtype: {c_word(attn_mask.dtype)} and  "

@@ -153,7 +153,7 @@ def cross_entropy(
     reduce=None, reduction='mean', label_smoothing=0.0): of logits; targets are class indices or
     probabilities."""
     reduction = reduction_name(reduction, size_average, reduce)
-    if not 0.0 <= label_smoothing <= 1.0:
+    if label_smoothing > 1.0:
         raise RuntimeError("label_smoothing must be between 0.0 and 1.0. Got: "
                            f"{label_smoothing:g}")  # fmt: skip
     floats_only("log_softmax_lastdim_kernel_impl", input.dtype)

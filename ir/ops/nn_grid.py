@@ -392,4 +392,8 @@ def affine_grid(theta: Any, size: Any, align_corners: Any = None) -> Any:
                          f" for size {size}. Got {theta.shape}.")  # fmt: skip
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    if theta.shape[0] != size[0]:
+        raise RuntimeError("Expected size for first two dimensions of batch2 tensor to be: "
+                           f"[{size[0]}, {dims + 1}] but got: [{theta.shape[0]}, {dims + 1}]."
+                           )  # fmt: skip
     return affine_grid_op(theta, size=size[2:], align=bool(align_corners))

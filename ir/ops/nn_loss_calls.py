@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from ..bind import state
 from ..types import FLOAT, broadcast_shapes, result_type, type_word
 from ..value import Value, public
 from .nn_activations import logsigmoid_op
@@ -257,6 +258,10 @@ def soft_margin_loss_(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
     """soft_margin_loss(input, target, size_average=None, reduce=None, reduction='mean')."""
+    if state.grad_enabled and getattr(target, "requires_grad", False):
+        raise RuntimeError("The function 'soft_margin_loss' is not differentiable with respect to "
+                           "argument 'target'. This input cannot have requires_grad True."
+                           )  # fmt: skip
     reduction = reduction_name(reduction, size_average, reduce)
     dtype = result_type((input, target))
     if dtype.category < FLOAT:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import kind_of, must_be
 from ..dims import whole
 from ..op import define
 from ..types import TensorType
@@ -129,9 +130,14 @@ mirror_fold: Any = define(
 
 def _check_mirror(input: Any, pad: Ints, mode: str) -> None:
     dims = len(pad) // 2
-    if input.ndim not in (dims + 1, dims + 2):
-        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are "
-                                  "supported for now")  # fmt: skip
+    if not dims or input.ndim not in (dims + 1, dims + 2):
+        raise NotImplementedError(
+            f"Padding size {len(pad)} is not supported for {input.ndim}D input tensor.\n"
+            "Supported combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+        )
     lead = input.ndim - dims
     if 0 in input.shape[1 if input.ndim == dims + 2 else 0 :]:
         raise RuntimeError(f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly "
@@ -152,10 +158,22 @@ def _check_mirror(input: Any, pad: Ints, mode: str) -> None:
                                f"at dimension {lead + k}: {size + before + after}")  # fmt: skip
 
 
+def _widths(pad: Any) -> Ints:
+    if not isinstance(pad, list | tuple):
+        raise must_be("pad", "pad", "tuple of ints", pad, 2)
+    for place, width in enumerate(pad):
+        if isinstance(width, bool | float):
+            raise TypeError("pad(): argument 'pad' (position 2) must be tuple of ints, but found "
+                            f"element of type {kind_of(width)} at pos {place}")  # fmt: skip
+    return tuple(map(whole, pad))
+
+
 @public("pad", spaces="nn.functional", method=False)
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """pad(input, pad, mode='constant', value=None): `pad` begins with the last dimension."""
-    widths = tuple(map(whole, pad))
+    widths = _widths(pad)
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if len(widths) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(widths) > 2 * input.ndim:
@@ -166,8 +184,6 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
         return constant_pad(input, widths, 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     _check_mirror(input, widths, mode)
     return mirror_pad(input, pad=widths, mode=mode)
 
@@ -175,4 +191,4 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
 @public("constant_pad_nd", method=False)
 def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
     """constant_pad_nd(input, pad, value=0)."""
-    return constant_pad(input, tuple(map(whole, pad)), value)
+    return constant_pad(input, _widths(pad), value)

@@ -36,7 +36,8 @@ def _hanging_pads(
 
 
 def _flat_places(indices: np.ndarray, dims: int, volume: int) -> np.ndarray:
-    planes = indices.reshape(math.prod(indices.shape[:-dims]), -1)
+    lead, plane = indices.shape[:-dims], indices.shape[-dims:]
+    planes = indices.reshape(math.prod(lead), math.prod(plane))
     return (planes + (np.arange(planes.shape[0]) * volume)[:, None]).reshape(-1)
 
 
@@ -201,9 +202,9 @@ def _adaptive_max(x: np.ndarray, *, size: Ints) -> tuple[np.ndarray, np.ndarray]
     dims = len(size)
     shape = x.shape[-dims:]
     edges = [bins(n, count) for n, count in zip(shape, size)]
-    taps = [np.minimum(start + np.arange(int((end - start).max()))[:, None], end - 1)
+    taps = [np.minimum(start + np.arange(int((end - start).max(initial=1)))[:, None], end - 1)
             for start, end in edges]  # fmt: skip
-    flat = x.reshape(*x.shape[:-dims], -1)
+    flat = x.reshape(*x.shape[:-dims], math.prod(shape))
     tables = [_grid_places(chosen, shape) for chosen in itertools.product(*taps)]
     parts = (flat.take(table, axis=-1) for table in tables)
     best, which = _best(parts, len(tables), _has_nan(x))
@@ -225,12 +226,22 @@ def _adaptive_type(self: TensorType, *, size: Ints) -> Any:
     return TensorType(self.dtype, shape), TensorType(int64, shape)
 
 
+def filled(kind: str, grad: Any, size: Ints) -> Any:
+    """The gradient of an adaptive pool, which torch refuses where there are no bins."""
+    if 0 in size:
+        empty = grad.ndim - len(size) + size.index(0)
+        raise RuntimeError(f"adaptive_{kind}_pool{len(size)}d_backward(): Expected grad_output to "
+                           "have non-zero size for non-batch dimensions, but grad_output has sizes "
+                           f"{list(grad.shape)} with dimension {empty} being empty")  # fmt: skip
+    return grad
+
+
 adaptive_max_pool = define(
     "adaptive_max_pool", "self -> result indices", numpy=_adaptive_max, infer=_adaptive_type,
     node=lambda attrs: f"AdaptiveMaxPool{len(attrs['size'])}DBackward0",
     samples=lambda rng: [((_distinct(rng, 2, 2, 5, 6),), {"size": (3, 4)})],
     vjp=dict(self=lambda grad_result, indices, self, size: formally(plane_scatter(
-        grad_result, indices, size=tuple(self.shape[-len(size) :])), self)),
+        filled("max", grad_result, size), indices, size=tuple(self.shape[-len(size) :])), self)),
 )  # fmt: skip
 
 # --- fractional maximum --------------------------------------------------------------------------

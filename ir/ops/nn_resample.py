@@ -15,7 +15,7 @@ import numpy as np
 from ..op import Template, define
 from ..types import TensorType
 from .nn_common import formally
-from .nn_pool import bins
+from .nn_pool import bins, filled
 
 Ints = tuple[int, ...]
 Taps = tuple[np.ndarray, np.ndarray]  # indices and weights, both (taps, out)
@@ -104,7 +104,7 @@ def _antialias(kind: Any, name: str, size: int, out: int, scale: Any, align: boo
 
 def _average(size: int, out: int) -> Taps:
     start, end = bins(size, out)
-    taps = np.arange(int((end - start).max(initial=0)))[:, None]
+    taps = np.arange(int((end - start).max(initial=1)))[:, None]
     weight = np.where(taps < end - start, 1.0 / np.maximum(end - start, 1), 0)
     return np.minimum(start + taps, end - 1), weight
 
@@ -220,6 +220,7 @@ def _resample_rule(
 
 def _average_rule(grad: Any, self: Any, size: Ints) -> Any:
     source = tuple(self.shape[self.ndim - len(size) :])
+    grad = filled("avg", grad, size)
     return formally(resample_adjoint(grad, source=source, mode="adaptive", size=size), self)
 
 

@@ -178,7 +178,7 @@ def _renorm(x: np.ndarray, *, p: float, dim: int, maxnorm: float) -> Any:
     norms = _vector_norm(x, ord=p, dim=_other_dims(x.ndim, dim), keepdim=True)
     scale = np.where(norms > maxnorm, norms.dtype.type(maxnorm) / (norms + norms.dtype.type(1e-7)),
                      norms.dtype.type(1))  # fmt: skip
-    return x * scale
+    return np.multiply(x, scale, order="C")
 
 
 def _renorm_expand(self: Any, *, p: float, dim: int, maxnorm: float) -> Any:

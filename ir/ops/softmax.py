@@ -23,12 +23,12 @@ def _samples(rng: np.random.Generator) -> list[Any]:
             ((np.zeros((2, 0)),), {"dim": 1})]  # fmt: skip
 
 
-def _shifted(x: np.ndarray, dim: int) -> np.ndarray:
-    """`x` less its maximum, so that exp() cannot overflow."""
-    return x - np.maximum.reduce(x, axis=dim, keepdims=True)
+def _shifted(x: np.ndarray, dim: int) -> Any:
+    """`x` less its maximum, so that exp() cannot overflow; contiguous, as torch's result is."""
+    return np.subtract(x, np.maximum.reduce(x, axis=dim, keepdims=True), order="C")
 
 
-def _softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
+def _softmax(x: np.ndarray, *, dim: int) -> Any:
     if not x.ndim or not x.size:
         return np.ones_like(x) if x.size else x.copy()
     exponentials = _shifted(x, dim)
@@ -60,7 +60,7 @@ softmax_op = define(
 )  # fmt: skip
 
 
-def _log_softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
+def _log_softmax(x: np.ndarray, *, dim: int) -> Any:
     if not x.ndim or not x.size:
         return np.zeros_like(x)
     shifted = _shifted(x, dim)

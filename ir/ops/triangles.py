@@ -24,7 +24,9 @@ def _triangle(name: str, function: Any, keeps: Any) -> Any:
 
     op = define(
         name, "self -> result", moves_data=True, infer=lambda self, **_: self,
-        numpy=lambda x, *, diagonal=0: function(x, diagonal), lower=Decompose(expand),
+        numpy=lambda x, *, diagonal=0: function(
+            np.asarray(x, order="C") if x.ndim > 2 else x, diagonal),
+        lower=Decompose(expand),
         samples=lambda rng: [((rng.standard_normal((2, 3, 4)),), {"diagonal": k})
                              for k in (0, 1, -1)],
         vjp=dict(self=lambda grad, diagonal: op(grad, diagonal=diagonal)),
