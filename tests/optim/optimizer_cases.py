@@ -27,6 +27,10 @@ OPTIMIZERS = [
     "RMSprop(groups, weight_decay=.1)",
     "Rprop(groups, lr=.1)",
     "ASGD(groups, lr=.1, t0=3, weight_decay=.1)",
+    "Adafactor(groups, lr=.1, weight_decay=.1)",
+    "Adafactor(groups, eps=(1e-4, 1e-2), d=2., maximize=True)",
+    "Muon([q], lr=.1)",
+    "Muon([q], lr=.1, nesterov=False, adjust_lr_fn='match_rms_adamw')",
     "LBFGS([p, q], lr=.5, max_iter=3)",
     "LBFGS([p, q], line_search_fn='strong_wolfe', max_iter=4)",
 ]
