@@ -18,17 +18,16 @@ from typing import Any
 
 import numpy as np
 
+from .finishing import Ending
 from .ir.bind import epoch, state
 from .runtime import watch
 from .runtime.expected import Argument as Expected
 from .runtime.expected import Array, Fixed, Float
-from .segments import Context
 from .sharing import shared_arguments
 from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Reached
 from .tracer.hooks import uses as hook_uses
 from .tracer.places import user_place
 from .tracer.tensor import Tensor
-from .unpacking import packer
 
 MAX_TENSORS = 32  # among the arguments: each pair is looked at for shared memory
 
@@ -200,35 +199,22 @@ class Binding:
 
     def finisher(self) -> Any:
         """The function from (arguments, what was made) to the result of the call."""
-        results = self.executor.results
-        fresh = [(number, self.made_at[k]) for number, (k, _) in enumerate(results)
-                 if number not in self.recycled]  # fmt: skip
-        note = self.writes_noted()
-        connect = self.connector([self.made_at[k] for k in self.executor.saved])
-        effects = [(owner, maker) for owner, maker in self.end.grad_effects
+        results, end = self.executor.results, self.end
+        effects = [(owner, maker) for owner, maker in end.grad_effects
                    if getattr(maker, "number", None) not in self.recycled]  # fmt: skip
-        structure, makers, count = self.end.structure, self.end.makers, len(results)
-        pack = packer(structure)
-        if note is None and connect is None and not effects and self.gives_results():
+        note = self.writes_noted()
+        if note is None and not self.wanted and not effects and self.gives_results():
             return None
-        single = structure is None and isinstance(makers[0], Direct) and not effects
-
-        def finish(args: tuple[Any, ...], made: tuple[Any, ...]) -> Any:
-            if note is not None:
-                note(args)
-            results: list[Any] = [None] * count
-            for number, at in fresh:
-                results[number] = made[at]
-            if connect is not None:
-                connect(args, made, results)
-            if single:
-                return results[makers[0].number]
-            context = Context(args, results)
-            for owner, maker in effects:
-                owner(args)._grad = None if maker is None else maker(context)
-            return pack([maker(context) for maker in makers])
-
-        return finish
+        ending = Ending({number: self.made_at[k] for number, (k, _) in enumerate(results)
+                         if number not in self.recycled}, len(results))  # fmt: skip
+        if note is not None:
+            ending.note_writes(note)
+        if self.wanted:
+            saved = [self.made_at[k] for k in self.executor.saved]
+            ending.give_history(self.function.split(self.wanted), self.segment.sources, saved)
+        for owner, maker in effects:
+            ending.set_grad(owner, maker)
+        return ending.function(end.structure, end.makers)
 
     def gives_results(self) -> bool:
         """Is what `call` makes the result of the function: one tensor, or a tuple of them?"""
@@ -253,18 +239,6 @@ class Binding:
                 args[place].storage_.note_write(here, count)
 
         return note
-
-    def connector(self, saved: list[int]) -> Any:
-        """A function that gives the results their history, or None if they have none."""
-        if not self.wanted:
-            return None
-        sources, connect, wanted = self.segment.sources, self.function.connect, self.wanted
-
-        def give_history(args: Any, made: Any, results: list[Any]) -> None:
-            inputs = [source(args) for source in sources]
-            connect(inputs, wanted, [made[k] for k in saved], results)
-
-        return give_history
 
 
 class Numbers:

@@ -10,10 +10,11 @@ import numpy as np
 from .executor import Executor
 from .ir.bind import state
 from .ir.partition import Partition
-from .ir.types import uint8
+from .ir.types import TensorType, uint8
+from .rewritten import AsEager
 from .tracer.eager import history
 from .tracer.pending import memory_of
-from .tracer.readers import readers
+from .tracer.readers import readers, reads_later
 from .tracer.storage import Storage, owner_of
 from .tracer.tape import Node, describe_place, next_sequence, user_place
 from .tracer.tensor import Tensor
@@ -24,6 +25,37 @@ def numbers_of(grads: list[Any]) -> tuple[int, ...]:
     return tuple([k for k, g in enumerate(grads) if g is not None])
 
 
+class Split:
+    """Forward that saves, and backward, of a GraphFunction for gradients of the inputs in `wanted`.
+
+    `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
+    """
+
+    __slots__ = ("as_eager", "backward", "forward", "function", "parts", "rereads", "wanted")
+
+    def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
+                 backward: Executor, as_eager: AsEager):  # fmt: skip
+        self.function, self.wanted, self.parts = function, wanted, parts
+        self.forward, self.backward, self.as_eager = forward, backward, as_eager
+        self.rereads = bool(
+            function.held or parts.rereads or {*parts.saved_inputs} != {*as_eager.saved_inputs}
+        )
+
+    @property
+    def executors(self) -> tuple[Executor, Executor]:
+        return self.forward, self.backward
+
+    def connect(self, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
+        """Gives the results of a call their history."""
+        node = CompiledFunctionBackward(self, inputs, saved)
+        for number, position in enumerate(self.function.differentiable):
+            tensor = results[position]
+            tensor._node, tensor._nr, tensor._requires_grad = node, number, True
+        if self.rereads:
+            node.watch(results)
+        return node
+
+
 class CompiledFunctionBackward(Node):
     """The node of a compiled function's results."""
 
@@ -31,29 +63,30 @@ class CompiledFunctionBackward(Node):
     freed: Any = None
     numbers: tuple[int, ...] = ()  # the gradients that arrived last
     spent: frozenset[int] = frozenset()  # those that may not arrive again
-    states: Sequence[Any] = ()
+    states: Sequence[Any] = ()  # of the generators before the call
     # results that must not be written: their memory, its storage, and the version that it had
     held: dict[int, tuple[np.ndarray, Storage, int]] | None = None
     reference: Any = None  # among `readers`
     before: Any = None  # inputs as they were before somebody wrote; see Note [Written inputs]
 
-    def __init__(
-        self,
-        function: Any,  # a GraphFunction
-        parts: Partition,
-        backward: Executor,
-        inputs: list[Tensor],
-        wanted: tuple[int, ...],
-        saved: list[Any],
-    ):
-        self.function, self.parts, self.backward = function, parts, backward
-        self.wanted, self.saved = wanted, saved
+    def __init__(self, split: Split, inputs: list[Tensor], saved: list[Any]):
+        self.split, self.saved = split, saved
         self.inputs: Any = inputs
         self.versions = [0 if t._storage is None else t._storage.version for t in inputs]
-        self.edges = tuple([history(inputs[k]) for k in wanted])
-        self.out_types = function.out_types
-        self.sequence, self.place = next_sequence(), user_place()
-        self.extra = None
+        self.edges = tuple([history(inputs[k]) for k in split.wanted])
+        self.sequence, self.place, self.extra = next_sequence(), user_place(), None
+
+    @property
+    def out_types(self) -> tuple[TensorType, ...]:
+        return self.split.function.out_types  # type: ignore[no-any-return]
+
+    def watch(self, results: list[Tensor]) -> None:
+        """Backward will look at inputs and results again."""
+        self.reference = reads_later(self)
+        held = self.split.function.held
+        if held:
+            self.held = {k: (results[k]._array, storage := results[k].storage_, storage.version)
+                         for k in held}  # fmt: skip
 
     def apply(self, grads: list[Any]) -> list[Any]:
         self.numbers = numbers_of(grads)
@@ -66,23 +99,24 @@ class CompiledFunctionBackward(Node):
             return self.differentiable_apply(grads, arrived)
         if self.before is not None:
             return self.apply_as_eager(grads)
-        kept = [self.input_array(k) for k in self.parts.saved_inputs]
+        kept = [self.input_array(k) for k in self.split.parts.saved_inputs]
         arguments = [*self.saved, *kept, *[g._array for g in arrived]]
         if len(arrived) == len(self.out_types):
-            return self.backward.finish(self.backward.call(*arguments), ())
-        backward, left = self.function.reduced(self.wanted, self.numbers)
+            backward = self.split.backward
+            return backward.finish(backward.call(*arguments), ())
+        backward, left = self.split.function.reduced(self.split.wanted, self.numbers)
         return self.spread(left, backward.finish(backward.call(*arguments), ()))
 
     def differentiable_apply(self, grads: list[Any], arrived: list[Any]) -> list[Any]:
         """create_graph: backward as a compiled function of the same inputs."""
         inputs = [self.as_before(k) for k in range(len(self.inputs))]
         inputs += [Tensor._wrap(snapshot.state(), uint8) for snapshot in self.states]
-        function, left = self.function.gradient(self.wanted, self.numbers)
+        function, left = self.split.function.gradient(self.split.wanted, self.numbers)
         return self.spread(left, function.run([*inputs, *arrived]))
 
     def spread(self, left: tuple[int, ...], found: list[Any]) -> list[Any]:
         """None for inputs that none of the gradients given leads to: they get none at all."""
-        result: list[Any] = [None] * len(self.wanted)
+        result: list[Any] = [None] * len(self.split.wanted)
         for k, grad in zip(left, found):
             result[k] = grad
         return result
@@ -102,7 +136,7 @@ class CompiledFunctionBackward(Node):
 
     def apply_as_eager(self, grads: list[Any]) -> list[Any]:
         """See Note [Written inputs]."""
-        as_eager = self.function._as_eager[self.wanted]
+        as_eager = self.split.as_eager
         for position in as_eager.saved_inputs:
             self.checked(position)
         states = [snapshot.state() for snapshot in self.states]
@@ -111,14 +145,14 @@ class CompiledFunctionBackward(Node):
         results = {} if self.held is None else {k: held[0] for k, held in self.held.items()}
         arrived = {k: g._array for k, g in enumerate(grads) if g is not None}
         left, found = as_eager.gradients([*before, *states], [*now, *states], results, arrived)
-        types = [self.function.trace.inputs[self.wanted[k]].var.type for k in left]
+        types = [self.split.function.trace.inputs[self.split.wanted[k]].var.type for k in left]
         return self.spread(left, [Tensor._wrap(a, t.dtype) for a, t in zip(found, types)])
 
     def as_before(self, position: int) -> Tensor:
         """An input as it was at the call, with its history."""
         if self.before is None or position not in self.before:
             return self.checked(position)
-        if position in self.function._as_eager[self.wanted].saved_inputs:
+        if position in self.split.as_eager.saved_inputs:
             self.checked(position)
         tensor = Tensor._wrap(self.before[position], self.inputs[position].dtype)
         edge = history(self.inputs[position])
@@ -137,7 +171,7 @@ class CompiledFunctionBackward(Node):
         """Where eager kept results for the gradients that arrived, nobody may have written."""
         assert self.held is not None
         for number in self.numbers:
-            for position in self.function.reread[number]:
+            for position in self.split.function.reread[number]:
                 _, storage, version = self.held[position]
                 self.check(storage, version, f"result {position}")
 
@@ -146,7 +180,7 @@ class CompiledFunctionBackward(Node):
             return
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an "
-            f"inplace operation: {what} of compiled {self.function.name}, called at "
+            f"inplace operation: {what} of compiled {self.split.function.name}, called at "
             f"{describe_place(self.place)}, is at version {storage.version}; expected "
             f"version {version} instead. It was changed at {describe_place(storage.written)}. "
             "Hint: clone() the value before changing it."
@@ -157,7 +191,8 @@ class CompiledFunctionBackward(Node):
 
     def release(self, freed: Any) -> None:
         self.freed = freed
-        self.spent = self.spent.union(*[self.function.spends[number] for number in self.numbers])
+        spends = self.split.function.spends
+        self.spent = self.spent.union(*[spends[number] for number in self.numbers])
         if len(self.spent) == len(self.out_types):
             self.saved = self.inputs = self.held = self.before = None
             readers.discard(self.reference)

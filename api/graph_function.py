@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from .compiled_node import CompiledFunctionBackward
+from .compiled_node import Split
 from .executor import Executor
 from .ir import reverse
 from .ir.bind import state
@@ -21,7 +21,7 @@ from .ir.passes import Step, absent_gradients, dead_code, optimise, strict
 from .rewritten import AsEager
 from .settings import DEFAULT, Settings
 from .tracer.generator import Generator
-from .tracer.readers import readers, reads_later
+from .tracer.readers import readers
 from .tracer.tensor import Tensor
 
 
@@ -47,9 +47,7 @@ class GraphFunction:
         self.passes: dict[str, list[Step]] = {}
         self.starts: dict[str, Graph] = {}  # by stage: the graph before its passes
         self._plain: Any = None
-        self._split: dict[tuple[int, ...], Any] = {}
-        self._as_eager: dict[tuple[int, ...], AsEager] = {}
-        self.rereading: set[tuple[int, ...]] = set()  # see Note [Written inputs] in rewritten.py
+        self._split: dict[tuple[int, ...], Split] = {}
         self._reduced: dict[Any, tuple[Executor, tuple[int, ...]]] = {}
         self._grads: dict[Any, tuple[GraphFunction, tuple[int, ...]]] = {}
         results = [o for o in graph.outputs if o.kind == RESULT]
@@ -75,7 +73,7 @@ class GraphFunction:
             self._plain = self._executor(self._optimised("forward", self.trace))
         return self._plain
 
-    def split(self, wanted: tuple[int, ...]) -> Any:
+    def split(self, wanted: tuple[int, ...]) -> Split:
         """Forward that saves, and backward for the inputs in `wanted`."""
         found = self._split.get(wanted)
         if found is None:
@@ -84,10 +82,8 @@ class GraphFunction:
             parts = partition(joint, frozenset(joint.inputs[k].var for k in self.volatile))
             forward = self._executor(parts.forward)
             backward = self._executor(dead_code.run(parts.backward))
-            found = self._split[wanted] = (parts, forward, backward)
-            self._as_eager[wanted] = as_eager = AsEager(without_writes(recorded))
-            if self.held or parts.rereads or {*parts.saved_inputs} != {*as_eager.saved_inputs}:
-                self.rereading.add(wanted)
+            as_eager = AsEager(without_writes(recorded))
+            found = self._split[wanted] = Split(self, wanted, parts, forward, backward, as_eager)
         return found
 
     def reduced(
@@ -96,7 +92,7 @@ class GraphFunction:
         """Backward when only the gradients numbered in `given` arrive, and which it computes."""
         found = self._reduced.get((wanted, given))
         if found is None:
-            graph, left = absent_gradients.run(self.split(wanted)[0].backward, given)
+            graph, left = absent_gradients.run(self.split(wanted).parts.backward, given)
             found = self._reduced[wanted, given] = (self._executor(graph), left)
         return found
 
@@ -133,32 +129,33 @@ class GraphFunction:
     def ready(self, wanted: tuple[int, ...]) -> tuple[Executor, ...]:
         """What is compiled by now: forward and backward, or forward alone, or nothing."""
         if wanted and self.differentiable:
-            return tuple(self._split.get(wanted, ())[1:])
+            found = self._split.get(wanted)
+            return () if found is None else found.executors
         return () if self._plain is None else (self._plain,)
 
     def saved_inputs(self, stages: dict[str, Any]) -> tuple[int, ...]:
         """Positions of the inputs that backward is given again."""
-        for parts, forward, _ in self._split.values():
-            if forward is stages.get("forward"):
-                return tuple(parts.saved_inputs)
+        for split in self._split.values():
+            if split.forward is stages.get("forward"):
+                return split.parts.saved_inputs
         return ()
 
     def stage_graph(self, stage: str, wanted: tuple[int, ...]) -> Graph:
         """The optimised forward or backward graph."""
         if stage == "forward":
-            return self.split(wanted)[1].graph if wanted else self.plain().graph
+            return self.split(wanted).forward.graph if wanted else self.plain().graph
         if stage != "backward":
             raise ValueError(f"stage {stage!r} has no graph")
         if not wanted:
             raise RuntimeError(f"{self.name} has no backward: nothing it was called with requires "
                                "grad, or backward runs inside")  # fmt: skip
-        return self.split(wanted)[2].graph
+        return self.split(wanted).backward.graph
 
     def text(self, stage: str, wanted: tuple[int, ...]) -> str:
         """The text of a stage after recording."""
         if stage in ("forward", "backward"):
             return self.stage_graph(stage, wanted).print()
-        executors = self.split(wanted)[1:] if wanted else (self.plain(),)
+        executors = self.split(wanted).executors if wanted else (self.plain(),)
         return "\n".join(executor.text(stage) for executor in executors)
 
     # --- running ---
@@ -204,33 +201,19 @@ class GraphFunction:
 
     def forward(self, wanted: tuple[int, ...]) -> Executor:
         """What runs first when the inputs in `wanted` will be asked for gradients."""
-        return self.split(wanted)[1] if wanted else self.plain()
+        return self.split(wanted).forward if wanted else self.plain()
 
     def run_recorded(self, inputs: list[Tensor], wanted: tuple[int, ...]) -> list[Tensor]:
-        forward = self.forward(wanted)
+        split = self.split(wanted)
+        forward = split.forward
         if forward.writes and readers:
             forward.announce(inputs)
         states = [generator.snapshot() for generator in self.generators]
         arrays = forward.call(*[t._array for t in inputs])
         saved = [arrays[k] for k in forward.saved]
         results = forward.finish(arrays, inputs)
-        self.connect(inputs, wanted, saved, results, states)
+        split.connect(inputs, saved, results).states = states
         return results
-
-    def connect(self, inputs: list[Tensor], wanted: tuple[int, ...], saved: list[Any],
-                results: list[Tensor], states: Sequence[Any] = ()) -> None:  # fmt: skip
-        """Gives the results of a call their history; `states`: of the generators before it."""
-        parts, _, backward = self.split(wanted)
-        node = CompiledFunctionBackward(self, parts, backward, inputs, wanted, saved)
-        node.states = states
-        if self.held:
-            node.held = {k: (results[k]._array, storage := results[k].storage_, storage.version)
-                         for k in self.held}  # fmt: skip
-        if wanted in self.rereading:
-            node.reference = reads_later(node)
-        for number, position in enumerate(self.differentiable):
-            tensor = results[position]
-            tensor._node, tensor._nr, tensor._requires_grad = node, number, True
 
 
 def as_input(value: Any) -> Tensor:

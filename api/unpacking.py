@@ -1,8 +1,8 @@
 """Taking the arguments of a call apart, and putting results together, by code for one structure.
 
 `unpacker(structure)` is a function of (args, kwargs) that gives the leaves in the order of
-`flatten`, or None where the arguments have another structure. `packer(structure)` is a function of
-a list of leaves that does what `unflatten` does.
+`flatten`, or None where the arguments have another structure. `packing(structure, ...)` is the text
+of an expression that puts leaves together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .ir.texts import function_of
-from .pytree import split, unflatten
+from .pytree import rebuild, split
 
 
 def AS_GIVEN(args: Any, kwargs: Any) -> Any:
@@ -35,30 +35,21 @@ def unpacker(structure: Any) -> Any:
     return writer.function()
 
 
-def packer(structure: Any) -> Any:
-    """See the module's text."""
-    constants: dict[str, Any] = {"unflatten": unflatten, "structure": structure}
-    numbers = itertools.count()
+def packing(structure: Any, leaves: Iterator[str], constant: Any) -> str:
+    """An expression that does what `unflatten` does with the values of others.
 
-    def text(part: Any) -> str:
-        if part is None:
-            return f"leaves[{next(numbers)}]"
-        names, parts = split(part)
-        items = [text(p) for p in parts]
-        if part[0] is dict:
-            constants[f"k{len(constants)}"] = names
-            key = f"k{len(constants) - 1}"
-            return "{" + ", ".join(f"{key}[{k}]: {item}" for k, item in enumerate(items)) + "}"
-        if part[0] in (tuple, list):
-            listed = "".join(f"{item}, " for item in items)
-            return f"({listed})" if part[0] is tuple else f"[{listed}]"
-        raise KeyError(part[0])
-
-    try:
-        written = f"def pack(leaves): return {text(structure)}"
-    except KeyError:
-        return lambda leaves: unflatten(structure, iter(leaves))
-    return function_of(written, "<wengert pack>", constants)
+    `constant` names values that it uses.
+    """
+    if structure is None:
+        return next(leaves)
+    kind, (names, parts) = structure[0], split(structure)
+    items = [packing(part, leaves, constant) for part in parts]
+    listed = "".join(f"{item}, " for item in items)
+    if kind is dict:
+        return "{" + ", ".join(f"{constant(n)}: {item}" for n, item in zip(names, items)) + "}"
+    if kind in (tuple, list):
+        return f"({listed})" if kind is tuple else f"[{listed}]"
+    return f"{constant(rebuild)}({constant(kind)}, {constant(names)}, [{listed}])"
 
 
 class Writer:

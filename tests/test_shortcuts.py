@@ -9,7 +9,7 @@ from scenarios import close, data, plain
 from wengert import nn
 from wengert.compiling import CompiledFunction
 from wengert.runtime import watch
-from wengert.unpacking import packer, unpacker
+from wengert.unpacking import packing, unpacker
 
 pytestmark = pytest.mark.skipif(bool(watch.trouble()), reason="calls can't be bound here")
 
@@ -137,6 +137,14 @@ def test_packing_is_the_inverse_of_unpacking():
     found: list = []
     structure = flatten((args, kwargs), found)
     assert unpacker(structure)(args, kwargs) == tuple(found) == (1, 2, 3, 4, 5, 6)
-    assert packer(structure)(found) == (args, kwargs)
+    constants: dict = {}
+
+    def constant(value):
+        name = f"c{len(constants)}"
+        constants[name] = value
+        return name
+
+    text = packing(structure, map(str, found), constant)
+    assert eval(text, constants) == (args, kwargs)
     assert unpacker(structure)((1, [2, [3, 4]], {"k": 5}), kwargs) is None
     assert unpacker(structure)(args, {"a": [6], "c": {}}) is None
