@@ -13,12 +13,13 @@ from .dynamic import Symbols
 from .effects import Effects
 from .environment import Environment
 from .ir.bind import interpreting, state
-from .ir.dims import as_formulas, has_dims, plain_values
+from .ir.dims import has_dims, plain_values
 from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
 from .ir.ops.blas import OneThread
 from .ir.types import default_dtype
+from .outputs import Outputs
 from .paths import path_of
-from .plain import is_constant, same, same_items
+from .plain import same, same_items
 from .pytree import containers_in, flatten, unflatten
 from .quiet_code import is_quiet
 from .returns import Handed, places_returned, with_handed
@@ -27,18 +28,10 @@ from .settling import settle_all
 from .sources import (
     Argument,
     Captured,
-    ComputedFloat,
-    ComputedView,
-    Converted,
-    Direct,
-    Given,
-    GivenFloat,
     GradOf,
     HyperParameter,
     Number,
-    Plain,
     Reached,
-    ViewOfInput,
     is_same,
 )
 from .tracer.random import default_generator
@@ -265,15 +258,12 @@ class Recording:
             raise Refused("the body returns a container that it was given or found; return a new "
                           "one")  # fmt: skip
         self.structure = flatten(with_handed(self.recorded_output, self.handed), out_leaves)
-        self.results: list[Tensor] = []
-        # What has history comes first: results on one memory share that of the first of them.
-        history = [getattr(leaf, "_requires_grad", False) for leaf in out_leaves]
-        order = sorted(range(len(out_leaves)), key=lambda k: not history[k])
-        made = {k: self.maker(out_leaves[k]) for k in order}
-        self.makers = [made[k] for k in range(len(out_leaves))]
+        outputs = Outputs(self, out_leaves)
+        self.results, self.makers = outputs.results, outputs.makers
+        self.grad_effects = outputs.grad_effects
         out_leaves = [x.tensor if isinstance(x, Handed) else x for x in out_leaves]
-        self.collect_grad_effects()
-        self.graph = recorder.finish_with([recorder.base_var(t) for t in self.results])
+        self.graph = recorder.finish_with(outputs.variables())
+        del outputs
         if recorder.differentiable_writes():
             raise Refused("a write into a tensor from outside takes part in autograd; write under "
                           "no_grad() or return the new value")  # fmt: skip
@@ -293,72 +283,6 @@ class Recording:
         if leaked:
             self.problems.append(f"{leaked} is kept in Python state by the body")
         self.path = path_of(self)
-
-    def maker(self, leaf: Any) -> Any:
-        """How to make one leaf of the output at replay."""
-        if isinstance(leaf, Handed):
-            return Converted(self.maker(leaf.tensor), leaf.how)
-        if not isinstance(leaf, Tensor):
-            if not is_constant(leaf) and id(leaf) not in self.environment.seen:
-                raise Refused(f"the body returns a {type(leaf).__name__} that it made; return "
-                              "tensors, numbers, or containers of them")  # fmt: skip
-            return Plain(as_formulas(leaf))
-        recorder = self.recorder
-        recorder.var_of(leaf)
-        if isinstance(leaf, RunTimeNumber):
-            return self.number_result(leaf)
-        for position, external in enumerate(recorder.externals):
-            if external is leaf:
-                return Given(self.sources[position])
-        entry = recorder.entries[id(leaf)]
-        if entry.memory.external is not None:
-            source, chain = self.sources[entry.memory.external], as_formulas(entry.chain)
-            return ViewOfInput(source, chain, not entry.tensor._requires_grad)
-        return self.internal_result(leaf, entry)
-
-    def number_result(self, leaf: Any) -> Any:
-        """A run-time number is handed back as the Python float it stands for."""
-        known = self.numbers.get(id(leaf))
-        if known is not None:
-            return GivenFloat(known[1])
-        return ComputedFloat(self.result_number(leaf, self.recorder.entries[id(leaf)]))
-
-    def internal_result(self, leaf: Tensor, entry: Any) -> Any:
-        """A computed value; several results on one memory share it again at replay."""
-        number = self.result_number(leaf, entry)
-        needs = leaf._requires_grad
-        history = "recorded" if needs else "none"
-        if needs and leaf._node is None:
-            history = "leaf"
-        elif needs and self.recorder.var_of(leaf) in self.recorder.backward_roots:
-            history = "spent"
-        alone = history == "none" and self.results[number] is leaf
-        if not entry.chain and (history == "recorded" or alone):
-            return Direct(number)  # only results in `needs` are given history
-        return ComputedView(number, as_formulas(entry.chain), history)
-
-    def result_number(self, leaf: Tensor, entry: Any) -> int:
-        for number, tensor in enumerate(self.results):
-            if self.recorder.entries[id(tensor)].memory is entry.memory:
-                return number
-        self.results.append(leaf)
-        return len(self.results) - 1
-
-    def collect_grad_effects(self) -> None:
-        """`.grad` fields that differ after the call from before."""
-        recorder = self.recorder
-        self.grad_effects: list[tuple[Any, Any]] = []
-        touched = {id(t): t for t in recorder.externals}
-        touched.update(recorder.grad_assigned)
-        for owner in touched.values():
-            grad = owner._grad
-            if id(owner) not in recorder.grad_changed:
-                continue
-            source = self.owner_source(owner)
-            if grad is None:
-                self.grad_effects.append((source, None))
-            else:
-                self.grad_effects.append((source, self.maker(grad)))
 
     def leaked(self, out_leaves: list[Any]) -> str:
         """Tensors made by the body that outlive it other than as results or gradients."""

@@ -19,3 +19,24 @@ def test_a_view_that_backward_saved_is_no_leak():
     for _ in range(3):
         function(torch.ones(2, 3, 4))
     assert "replayed 2 times" in function.explain()
+
+
+def test_a_view_of_memory_that_nobody_else_sees_is_the_result_itself():
+    linear = torch.nn.Linear(3, 4)
+    f = torch.compile(lambda x: linear(x))
+    for k in range(4):
+        x = torch.full((2, 5, 3), float(k), requires_grad=True)
+        y = f(x)
+        assert torch.equal(y, linear(x))
+        (g,) = torch.autograd.grad(y.exp().sum(), x)
+        (want,) = torch.autograd.grad(linear(x).exp().sum(), x)
+        assert torch.allclose(g, want)
+    assert type(y.grad_fn).__name__ == "CompiledFunctionBackward"
+
+
+def test_views_of_memory_that_is_handed_out_twice_share_it():
+    f = torch.compile(lambda x: (lambda y: (y.view(4), y, y.t(), y[0]))(x * 2))
+    for k in range(4):
+        flat, whole, turned, row = f(torch.full((2, 2), float(k)))
+        flat[1] = 7.0
+        assert whole[0, 1] == turned[1, 0] == row[1] == 7

@@ -1,0 +1,136 @@
+"""What a recorded call hands out: how its results and new `.grad` fields are made at a replay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from .ir.dims import as_formulas
+from .ir.graph import Var
+from .plain import is_constant
+from .returns import Handed
+from .sources import (
+    ComputedFloat,
+    ComputedView,
+    Converted,
+    Direct,
+    Given,
+    GivenFloat,
+    Plain,
+    ViewOfInput,
+)
+from .tracer.recorded import Refused
+from .tracer.scalars import RunTimeNumber
+from .tracer.tensor import Tensor
+
+
+class Outputs:
+    """`results` are computed; `makers` and `grad_effects` say what becomes of them.
+
+    Note [Unseen bases]
+        Many modules end in a view, as `Linear` does for batches of sequences. Where nobody else
+        sees the memory, and the view shows all of it in its order, the view is the result: making
+        it again at each call would take longer than a short call does.
+    """
+
+    def __init__(self, recording: Any, leaves: list[Any]):
+        self.recording, self.recorder = recording, recording.recorder
+        self.results: list[Tensor] = []
+        self.views: set[int] = set()  # ids of results that are views; see Note [Unseen bases]
+        owners = self.owners()
+        self.uses = self.count_uses([*leaves, *(owner._grad for owner in owners)])
+        # What has history comes first: results on one memory share that of the first of them.
+        history = [getattr(leaf, "_requires_grad", False) for leaf in leaves]
+        order = sorted(range(len(leaves)), key=lambda k: not history[k])
+        made = {k: self.maker(leaves[k]) for k in order}
+        self.makers = [made[k] for k in range(len(leaves))]
+        self.grad_effects = [self.grad_effect(owner) for owner in owners]
+
+    def variables(self) -> list[Var]:
+        """The Vars of the results."""
+        recorder = self.recorder
+        return [recorder.var_of(t) if id(t) in self.views else recorder.base_var(t)
+                for t in self.results]  # fmt: skip
+
+    def count_uses(self, leaves: list[Any]) -> Counter[int]:
+        """How many tensors lie in each piece of memory that is handed out, by its id."""
+        tensors = {id(t): t for t in (x.tensor if isinstance(x, Handed) else x for x in leaves)
+                   if isinstance(t, Tensor)}  # fmt: skip
+        for tensor in tensors.values():
+            self.recorder.var_of(tensor)
+        return Counter(id(self.recorder.entries[key].memory) for key in tensors)
+
+    def is_all_there_is(self, leaf: Tensor, entry: Any) -> bool:
+        """See Note [Unseen bases]."""
+        view = leaf._view
+        if view is None or view.origin or self.uses[id(entry.memory)] > 1:
+            return False
+        if leaf._requires_grad and self.recorder.var_of(leaf) in self.recorder.backward_roots:
+            return False
+        whole = view.base._array
+        return leaf._array.size == whole.size and all(
+            array.flags.c_contiguous for array in (leaf._array, whole))  # fmt: skip
+
+    def maker(self, leaf: Any) -> Any:
+        """How to make one leaf of the output at replay."""
+        if isinstance(leaf, Handed):
+            return Converted(self.maker(leaf.tensor), leaf.how)
+        if not isinstance(leaf, Tensor):
+            if not is_constant(leaf) and id(leaf) not in self.recording.environment.seen:
+                raise Refused(f"the body returns a {type(leaf).__name__} that it made; return "
+                              "tensors, numbers, or containers of them")  # fmt: skip
+            return Plain(as_formulas(leaf))
+        recorder = self.recorder
+        recorder.var_of(leaf)
+        if isinstance(leaf, RunTimeNumber):
+            return self.number_result(leaf)
+        for position, external in enumerate(recorder.externals):
+            if external is leaf:
+                return Given(self.recording.sources[position])
+        entry = recorder.entries[id(leaf)]
+        if entry.memory.external is not None:
+            source, chain = self.recording.sources[entry.memory.external], as_formulas(entry.chain)
+            return ViewOfInput(source, chain, not entry.tensor._requires_grad)
+        return self.internal_result(leaf, entry)
+
+    def number_result(self, leaf: Any) -> Any:
+        """A run-time number is handed back as the Python float it stands for."""
+        known = self.recording.numbers.get(id(leaf))
+        if known is not None:
+            return GivenFloat(known[1])
+        return ComputedFloat(self.result_number(leaf, self.recorder.entries[id(leaf)]))
+
+    def internal_result(self, leaf: Tensor, entry: Any) -> Any:
+        """A computed value; several results on one memory share it again at replay."""
+        if entry.chain and self.is_all_there_is(leaf, entry):
+            self.views.add(id(leaf))
+            self.results.append(leaf)
+            return Direct(len(self.results) - 1)
+        number = self.result_number(leaf, entry)
+        needs = leaf._requires_grad
+        history = "recorded" if needs else "none"
+        if needs and leaf._node is None:
+            history = "leaf"
+        elif needs and self.recorder.var_of(leaf) in self.recorder.backward_roots:
+            history = "spent"
+        alone = history == "none" and self.results[number] is leaf
+        if not entry.chain and (history == "recorded" or alone):
+            return Direct(number)  # only results in `needs` are given history
+        return ComputedView(number, as_formulas(entry.chain), history)
+
+    def result_number(self, leaf: Tensor, entry: Any) -> int:
+        for number, tensor in enumerate(self.results):
+            if self.recorder.entries[id(tensor)].memory is entry.memory:
+                return number
+        self.results.append(leaf)
+        return len(self.results) - 1
+
+    def owners(self) -> list[Tensor]:
+        """The tensors whose `.grad` differs after the call from before."""
+        touched = {id(t): t for t in self.recorder.externals}
+        touched.update(self.recorder.grad_assigned)
+        return [t for key, t in touched.items() if key in self.recorder.grad_changed]
+
+    def grad_effect(self, owner: Tensor) -> tuple[Any, Any]:
+        maker = None if owner._grad is None else self.maker(owner._grad)
+        return self.recording.owner_source(owner), maker
