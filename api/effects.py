@@ -7,6 +7,7 @@ Output and draws are seen while recording; for the clock and files the code is l
 from __future__ import annotations
 
 import builtins
+import itertools
 import random
 import sys
 import threading
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .quiet_code import codes_in
+from .quiet_code import codes_in, globals_read
 from .tracer.recorded import place_text
 
 CLOCKS = ("time", "datetime")  # modules whose answers differ at each call
@@ -49,7 +50,8 @@ class Effects:
 
     def look_at(self, function: types.FunctionType) -> None:
         closed = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
-        for name in (*closed, *names_in(function.__code__)):
+        read = [globals_read(code) for code in codes_in(function.__code__)]
+        for name in itertools.chain(closed, *read):
             value = function.__globals__.get(name, getattr(builtins, name, None))
             if name in closed:
                 value = getattr(closed[name], "cell_contents", None)
@@ -87,9 +89,3 @@ def module_of(value: Any) -> str:
     if isinstance(value, types.ModuleType):
         return value.__name__
     return getattr(value if callable(value) else type(value), "__module__", None) or ""
-
-
-def names_in(code: types.CodeType) -> Iterator[str]:
-    """The names a code object and those within it look up."""
-    for part in codes_in(code):
-        yield from part.co_names

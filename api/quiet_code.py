@@ -9,12 +9,14 @@ from __future__ import annotations
 import builtins
 import dis
 import types
+from functools import lru_cache
 from typing import Any
 
 from .plain import PLAIN, is_library
 from .tracer.tensor import Tensor
 
 LOUD = {"print", "open", "input", "exec", "eval", "next", "setattr", "delattr", "globals", "vars"}
+LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 STORES = {"STORE_GLOBAL", "DELETE_GLOBAL"}
 
 
@@ -37,7 +39,7 @@ def is_quiet_code(code: types.CodeType, space: Any, cells: Any, seen: set[int]) 
         name = step.argval
         if step.opname in STORES or (step.opname == "STORE_DEREF" and name in cells):
             return False
-        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+        if step.opname in LOADS:
             value = space.get(name, getattr(builtins, name, None))
         elif step.opname == "LOAD_DEREF" and name in cells:
             value = getattr(cells[name], "cell_contents", None)
@@ -60,6 +62,12 @@ def is_harmless(value: Any, names: tuple[str, ...], seen: set[int]) -> bool:
         kept = [getattr(value, name, None) for name in names if name in vars(value)]
         return all(is_harmless(v, names, seen) for v in kept)
     return is_library(type(value).__module__) and not isinstance(value, list | dict | set)
+
+
+@lru_cache(maxsize=4096)
+def globals_read(code: types.CodeType) -> tuple[str, ...]:
+    """The names that code looks up outside itself; `co_names` has those of attributes too."""
+    return tuple({step.argval for step in dis.get_instructions(code) if step.opname in LOADS})
 
 
 def codes_in(code: types.CodeType) -> list[types.CodeType]:

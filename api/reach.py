@@ -38,7 +38,7 @@ from .guards import (
 )
 from .places import Cell, Entry, Findings, Item, Slot
 from .plain import PLAIN, is_built_in, is_library, space_of
-from .quiet_code import codes_in
+from .quiet_code import codes_in, globals_read
 from .tracer.tensor import Tensor
 
 MAX_OBJECTS = 100_000
@@ -187,7 +187,7 @@ class Reach:
     def visit_names(self, code: types.CodeType, space: dict[str, Any]) -> None:
         for part in codes_in(code):
             self.names.add(part)
-            for name in part.co_names:
+            for name in globals_read(part):
                 if name in space:
                     self.enter_global(space, name, space[name])
 

@@ -384,3 +384,23 @@ def test_settings_may_lie_beside_large_data():
     assert "replayed 2 times" in compiled.explain()
     d["steps"] = 2
     assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
+
+
+t = time = 0.0
+
+
+def test_names_of_attributes_are_no_globals():
+    """A clock in a global called `t` has nothing to do with `x.t()`."""
+    global t, time
+
+    class Timed(nn.Module):
+        time = 3.0
+
+        def forward(self, x):
+            return x.t() * self.time
+
+    f = torch.compile(Timed())
+    for k in range(4):
+        t = time = float(k)
+        assert torch.equal(f(torch.ones(2, 3)), torch.full((3, 2), 3.0))
+    assert str(f.explain()).count("trace of") == 1
