@@ -15,7 +15,7 @@ from .codegen.target import Target
 from .ir import packing
 from .ir.graph import Graph
 from .ir.program import HostCall, Program
-from .runtime import jit, store
+from .runtime import jit, loading, store
 from .runtime.launch import Runnable, Segment
 
 render.keep_in(store)
@@ -63,6 +63,7 @@ class Made:
         """The Program as the store has it, without texts for reports; else as it is made.
 
         So a process that runs what another one has compiled need not load the code generator.
+        What is made begins to be compiled: see Note [Compiling ahead].
         """
         try:
             key = packing.key_of(self.graph, repr(target()), sources())
@@ -72,6 +73,7 @@ class Made:
         except packing.Unpackable:
             data = None
         if data is None:
+            loading.begin(self.program)
             return self.program
         return packing.unpack(data, lambda number: self.program.modules[number].text)
 
@@ -86,8 +88,15 @@ class CompiledGraph:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.made = Made(graph)
-        self.runnable = Runnable(self.made.found())
-        self.call = self.runnable.call
+        self.found = self.made.found()
+        self.loaded: list[Runnable] = []
+
+    @property
+    def runnable(self) -> Runnable:
+        """The program, loaded; waits for what is still being compiled."""
+        if not self.loaded:  # no lock: threads may load it twice, and all use the first
+            self.loaded.append(Runnable(self.found))
+        return self.loaded[0]
 
     @property
     def program(self) -> Program:
@@ -95,7 +104,7 @@ class CompiledGraph:
         return self.made.program
 
     def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        return self.call(*arrays)
+        return self.runnable.call(*arrays)
 
     @property
     def kernels(self) -> tuple[Any, ...]:
@@ -105,7 +114,7 @@ class CompiledGraph:
     @property
     def host_calls(self) -> tuple[str, ...]:
         """Names of the ops that have no kernel here."""
-        return tuple(s.op.name for s in self.program.steps if isinstance(s, HostCall))
+        return tuple(s.op.name for s in self.found.steps if isinstance(s, HostCall))
 
     def profile(self, on: bool = True) -> None:
         """Measures each kernel from now on (or no longer); see `times`."""

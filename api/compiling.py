@@ -105,19 +105,21 @@ class CompiledFunction(Inspected):
         except TypeError:  # an argument can't be part of a key
             return self.run_eagerly(args, kwargs)
         call = (args, kwargs)
-        result = MISS if found is None else self.serve(found, call, structure, leaves)
+        result = MISS if found is None else self.serve(key, call, structure, leaves)
         if result is MISS and key not in self.refusals and self.instantiate(key, leaves):
-            result = self.serve(self.traces[key], call, structure, leaves)
+            result = self.serve(key, call, structure, leaves)
         if result is not MISS:
             return result
         if key in self.refusals:
             return self.run_body(key, args, kwargs)
         return self.record(key, call, structure, leaves)
 
-    def serve(self, traces: list[Trace], call: Any, structure: Any, leaves: list[Any]) -> Any:
+    def serve(self, key: Any, call: Any, structure: Any, leaves: list[Any]) -> Any:
         """The result by one of the traces for a kind of call, or MISS."""
-        for trace in traces:
+        for trace in self.traces.get(key, ()):
             if trace.applies(leaves) is None:
+                if not trace.loaded and not self.load(key, trace):
+                    return self.run_eagerly(*call)
                 try:
                     result = trace.rewinding(trace.replay)(leaves)
                 except Exception:
@@ -189,7 +191,7 @@ class CompiledFunction(Inspected):
         log("guards", lambda: self.why_recorded(key, leaves))
         with self.lock:
             # another thread may have recorded this kind of call meanwhile
-            result = self.serve(self.traces.get(key, []), call, structure, leaves)
+            result = self.serve(key, call, structure, leaves)
             if result is not MISS:
                 return result
             if key in self.refusals:
@@ -243,6 +245,8 @@ class CompiledFunction(Inspected):
                 return False
             trace = self.place_path(key, self.dynamic.keep(key, recording, self.traces))
             trace.prepare()
+            if is_strict():
+                trace.load()
             return True
         except Exception as error:
             self.warn_of_fault(error)
@@ -251,6 +255,20 @@ class CompiledFunction(Inspected):
             self.failure = Failure(recording.problems[0], graph, trace, error.with_traceback(None))
             self.traces.pop(key, None)
             return False
+
+    def load(self, key: Any, trace: Trace) -> bool:
+        """Waits for what is being compiled; an internal fault falls back to eager, as above."""
+        with self.lock:
+            try:
+                trace.load()
+                return True
+            except Exception as error:
+                self.warn_of_fault(error)
+                reason = f"{FAULT}: {type(error).__name__}: {error}"
+                self.failure = Failure(reason, trace.graphs[-1], trace, error.with_traceback(None))
+                self.traces.pop(key, None)
+                self.refusals[key] = reason
+                return False
 
     def limit_branches(self, key: Any, recording: Recording) -> None:
         """A tree of segments pays for a few branches; windows of the body serve any number."""
@@ -263,7 +281,7 @@ class CompiledFunction(Inspected):
 
     def warn_of_fault(self, error: Exception) -> None:
         """One warning for a fault of the compiler itself, or the error where that is wanted."""
-        if os.environ.get("WENGERT_STRICT") == "1":
+        if is_strict():
             raise error
         if self.warned:
             return
@@ -319,6 +337,11 @@ class CompiledFunction(Inspected):
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}>"
+
+
+def is_strict() -> bool:
+    """Are faults of the compiler errors, where they happen?"""
+    return os.environ.get("WENGERT_STRICT") == "1"
 
 
 def leaf_key(leaf: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -26,6 +27,7 @@ from .ir.graph import Graph
 from .ir.op import TABLE, Decompose, Op, Reduce, Scalar, Template, View
 from .ir.passes import dead_code, optimise
 from .ir.types import FROM_NUMPY, TensorType
+from .runtime.jit import NoCompiler
 from .tracer.accumulate import dense
 from .tracer.tensor import Tensor
 
@@ -113,7 +115,9 @@ class Draft:
             programs.append(compile_graph(graph))
             if programs[-1].host_calls:
                 return None
-        return programs
+        with suppress(NoCompiler):
+            return [program.runnable.call for program in programs]
+        return None
 
     @cached_property
     def flat(self) -> Any:
@@ -121,7 +125,9 @@ class Draft:
         from .backend import Made
         from .runtime.flat import flat
 
-        return flat(Made(optimise(self.graph)).found(), ANY_SIZE)
+        with suppress(NoCompiler):
+            return flat(Made(optimise(self.graph)).found(), ANY_SIZE)
+        return None
 
 
 @lru_cache(maxsize=1024)

@@ -40,7 +40,7 @@ class Executor:
             self.native = compile_graph(self.running)
         elif jit.trouble():
             say_interpreted(jit.trouble())
-        self.direct = self.call = self.interpret if self.native is None else self.native.call
+        self.direct = self.call = self.interpret if self.native is None else self.first_call
         self.threads = threads
         if threads is not None and self.native is not None:
             self.call = self.limited
@@ -51,6 +51,17 @@ class Executor:
         self.results = [(k, o.var.dtype) for k, o in enumerate(outputs) if o.kind == RESULT]
         self.saved = [k for k, o in enumerate(outputs) if o.kind == SAVED]
         self.writes = [(k, o.target) for k, o in enumerate(outputs) if o.kind == WRITE]
+
+    def load(self) -> None:
+        """Waits until native code can be called; see Note [Compiling ahead]."""
+        if self.native is not None:
+            first, self.direct = self.first_call, self.native.runnable.call
+            if self.call == first:
+                self.call = self.direct
+
+    def first_call(self, *arrays: np.ndarray) -> Any:
+        self.load()
+        return self.direct(*arrays)
 
     def interpret(self, *arrays: np.ndarray) -> Any:
         return own(self.running, arrays, interp.run(self.running, arrays))

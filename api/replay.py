@@ -41,6 +41,7 @@ class Trace:
         self.used = 0  # when it served last, counted in the function's calls
         self.rebinds = 0  # native shortcuts made in a row without a call that they served
         self.root: Segment | None = None
+        self.loaded = False
         self.insert(path)
 
     def insert(self, path: Path) -> None:
@@ -125,9 +126,17 @@ class Trace:
         return found
 
     def prepare(self) -> None:
-        """Compiles what the next call will need."""
+        """Begins to compile what the next call will need."""
         for segment in self.segments():
             segment.function.prepare(segment.wanted(self.history))
+        self.loaded = False
+
+    def load(self) -> None:
+        """Waits until that can run; see Note [Compiling ahead]."""
+        for segment in self.segments():
+            for executor in self.ready(segment):
+                executor.load()
+        self.loaded = True
 
     def rewinding(self, call: Any) -> Any:
         """`call`, which takes its random draws back where it stops in the middle."""

@@ -36,10 +36,10 @@ def sample(type_: Any) -> np.ndarray:
 
 def measure(native: Any, runs: int = RUNS) -> list[float | None]:
     """Nanoseconds of each step, the least of several runs on arrays of our own."""
-    steps = native.program.steps
+    runnable = native.runnable
+    steps = runnable.program.steps
     best: list[float | None] = [None] * len(steps)
     numbers = {id(step): k for k, step in enumerate(steps)}
-    runnable = native.runnable
     host: dict[int, float] = {}
     original = type(runnable).host
 
@@ -52,11 +52,11 @@ def measure(native: Any, runs: int = RUNS) -> list[float | None]:
     runnable.host = timed
     native.profile(True)
     try:
-        arrays = [sample(t) for t in native.program.inputs]
+        arrays = [sample(t) for t in runnable.program.inputs]
         for _ in range(runs):
             for segment in (s for s in runnable.steps if isinstance(s, Segment)):
                 segment.times[:] = 0
-            native.call(*arrays)
+            runnable.call(*arrays)
             for k, ns in (*native_times(runnable), *host.items()):
                 earlier = best[k]
                 best[k] = ns if earlier is None else min(earlier, ns)

@@ -84,28 +84,25 @@ def object_code(text: str | Unwritten, *, options: jit.Options = jit.DEFAULT) ->
         return code
 
 
-def prepare(texts: Iterable[tuple[str | Unwritten, jit.Options]], workers: int) -> None:
-    """Gets the object code of all texts, compiling several at a time; `build` then finds it.
+Work = tuple[str | Unwritten, jit.Options]
 
-    Errors are left to `build`, which meets them again.
+
+def prepare(texts: Iterable[Work], workers: int) -> list[threading.Thread]:
+    """Begins to get the object code of all texts, in so many threads; `build` then finds it, or
+    waits for it. Errors are left to `build`, which meets them again.
     """
     waiting = [(t, o) for t, o in texts if _recall(key_of(t, o)) is None]
-    if len(waiting) < 2:
-        return
 
     def work() -> None:
         while waiting:
-            with contextlib.suppress(IndexError, jit.JitError):
+            with contextlib.suppress(Exception):
                 text, options = waiting.pop(0)
                 object_code(text, options=options)
 
-    count = min(workers, len(waiting))
-    others = [threading.Thread(target=work) for _ in range(count - 1)]
-    for thread in others:
+    threads = [threading.Thread(target=work) for _ in range(min(workers, len(waiting)))]
+    for thread in threads:
         thread.start()
-    work()
-    for thread in others:
-        thread.join()
+    return threads
 
 
 def key_of(text: str | Unwritten, options: jit.Options) -> bytes:

@@ -34,6 +34,10 @@ class JitError(RuntimeError):
     """LLVM refused generated text or object code: a fault of the compiler, not of its user."""
 
 
+class NoCompiler(JitError):
+    """LLVM is there, but can't be loaded: there may be too little memory left."""
+
+
 @dataclass(frozen=True)
 class Options:
     """How a module is optimised; part of the cache's key, so every field must be printable.
@@ -61,10 +65,13 @@ _names = itertools.count()
 
 @cache
 def _llvm() -> Any:
-    import llvmlite.binding as llvm  # type: ignore[import-untyped]
+    try:
+        import llvmlite.binding as llvm  # type: ignore[import-untyped]
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    except OSError as error:
+        raise NoCompiler(f"LLVM can't be loaded: {error}") from error
     forking.hold(llvm.ffi.lib._lock)  # a child would wait for ever for a thread that is in LLVM
     return llvm
 

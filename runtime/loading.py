@@ -7,6 +7,7 @@ import string
 import sys
 import threading
 import weakref
+from collections.abc import Iterable
 from functools import cache as once
 from pathlib import Path
 from typing import Any
@@ -41,16 +42,42 @@ def runner() -> jit.Library:
                        {"wengert_parallel": threads.address()}, options=jit.LIGHT)  # fmt: skip
 
 
+# Note [Compiling ahead]
+# The call that records a function has its results from the recording, so it need not wait for LLVM:
+# modules are compiled in threads of their own while the caller goes on, and whoever loads a program
+# waits for what is left of them. A fork waits too, for a child would not have these threads.
+_compiling: list[threading.Thread] = []
+
+
+def ahead(work: Iterable[cache.Work], workers: int) -> None:
+    """Begins to compile; see Note [Compiling ahead]."""
+    _compiling[:] = [thread for thread in _compiling if thread.is_alive()]
+    _compiling.extend(cache.prepare(work, workers))
+
+
+def settle() -> None:
+    """Waits for all that is being compiled ahead."""
+    for thread in list(_compiling):
+        thread.join()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=settle)
+
+
 @once
 def start() -> None:
-    """Begins, in another thread, to compile what every program needs."""
+    """Begins to compile what every program needs."""
     texts = [fastcall.text(), threads.pool_text(threads.sleep_kind()), runner_text(), ENTRY,
              memory.ARENA]  # fmt: skip
-    work = [(text, jit.LIGHT) for text in texts]
-    thread = threading.Thread(target=cache.prepare, args=(work, 1))
-    thread.start()
-    if hasattr(os, "register_at_fork"):  # a child would wait for locks that nobody gives back
-        os.register_at_fork(before=thread.join)
+    ahead([(text, jit.LIGHT) for text in texts], 1)
+
+
+def begin(program: Program) -> None:
+    """Begins to compile the modules of a program."""
+    with _lock:
+        absent = [m for m in program.modules if (m.identity, m.light) not in _libraries]
+    ahead(map(unwritten, absent), _compilers())
 
 
 def unwritten(module: Any) -> tuple[cache.Unwritten, jit.Options]:
@@ -73,11 +100,7 @@ class Code:
         self.symbols = {"wengert_parallel": threads.address(),
                         "wengert_copy": runner().address("wengert_copy")}  # fmt: skip
         # those that others import come first
-        modules = sorted(program.modules, key=lambda m: not m.shared)
-        with _lock:
-            absent = [m for m in modules if (m.identity, m.light) not in _libraries]
-        cache.prepare(map(unwritten, absent), _compilers())
-        for module in modules:
+        for module in sorted(program.modules, key=lambda m: not m.shared):
             self.load(module)
 
     def load(self, module: Any) -> None:

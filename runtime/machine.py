@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import marshal
+import sys
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -34,8 +35,8 @@ class Host:
 
 
 def recall() -> Host | None:
-    """What LLVM said of this machine in another process."""
-    key = _key()
+    """What LLVM said of this machine in another process; None where it is loaded here."""
+    key = None if "llvmlite.binding" in sys.modules else _key()
     kept = None if key is None else store.get(key)
     return None if kept is None else Host(*marshal.loads(kept))
 

@@ -8,6 +8,7 @@ by operation, so that the bits are those of `ArrayBuffer`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..ir.graph import WRITE
 from ..ir.op import TABLE
 from ..ir.passes import optimise
 from ..ir.types import FROM_NUMPY, TensorType
+from ..runtime.jit import NoCompiler
 from ..tracer.large import LARGE
 from .buffers import ArrayBuffer
 
@@ -192,4 +194,6 @@ def kernel_of(lines: tuple[Line, ...], inputs: int, numbers: int, writes: Any, d
             values.append(TABLE[op](*[values[k] if k >= 0 else scalars[~k] for k in operands]))
     for target_, value in writes:
         builder.output(values[value], WRITE, target_)
-    return flat(Made(optimise(builder.graph())).found(), ANY_SIZE)
+    with suppress(NoCompiler):
+        return flat(Made(optimise(builder.graph())).found(), ANY_SIZE)
+    return None

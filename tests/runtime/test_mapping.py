@@ -125,8 +125,9 @@ def own_store(tmp_path, monkeypatch):
 
 
 def test_the_machine_is_known_by_its_description(own_store, monkeypatch):
-    assert machine.recall() is None
     host = jit._asked()
+    monkeypatch.delitem(sys.modules, "llvmlite.binding")
+    assert machine.recall() is None
     machine.keep(host)
     assert machine.recall() == host == jit.host()
     other = own_store / "cpuinfo"
@@ -140,6 +141,9 @@ def test_the_machine_is_known_by_its_description(own_store, monkeypatch):
 
 def test_another_llvm_is_asked_again(own_store, monkeypatch):
     machine.keep(jit._asked())
+    assert machine.recall() is None  # asking is no work once it is loaded
+    monkeypatch.delitem(sys.modules, "llvmlite.binding")
+    assert machine.recall() is not None
     monkeypatch.setattr(machine, "LIBRARY", "__init__.py")
     assert machine.recall() is None
     monkeypatch.setitem(sys.modules, "llvmlite", None)

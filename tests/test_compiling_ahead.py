@@ -1,0 +1,61 @@
+"""The call that records does not wait for LLVM; see Note [Compiling ahead]."""
+
+import itertools
+import threading
+
+import pytest
+import wengert as torch
+from wengert.runtime import jit, loading
+
+pytestmark = pytest.mark.skipif(not torch.backend_available(), reason="needs LLVM")
+
+_new = itertools.count(1)
+
+
+def fresh_function():
+    """One whose kernel no process has compiled before."""
+    number = torch.rand(1).item() + next(_new)
+    return torch.compile(lambda x: (x * number).tanh().sum()), number
+
+
+def check(result, x, number):
+    assert torch.allclose(result, (x * number).tanh().sum())
+
+
+def test_the_first_call_returns_while_llvm_works(monkeypatch):
+    torch.compile(lambda x: x + 1)(torch.ones(2))  # what all programs need is there
+    loading.settle()
+    may_go_on, real = threading.Event(), jit.compile_text
+    monkeypatch.setattr(jit, "compile_text", lambda *a, **k: may_go_on.wait() and real(*a, **k))
+    function, number = fresh_function()
+    x = torch.linspace(-1, 1, 7)
+    try:
+        check(function(x), x, number)
+        assert any(thread.is_alive() for thread in loading._compiling)
+    finally:
+        may_go_on.set()
+    check(function(x), x, number)
+    assert "replayed 1 times" in function.explain()
+
+
+def refuse(text, *, options=jit.DEFAULT):
+    raise jit.JitError("LLVM refused generated text")
+
+
+def test_a_fault_of_llvm_is_told_at_the_next_call(monkeypatch):
+    function, number = fresh_function()
+    monkeypatch.setattr(jit, "compile_text", refuse)
+    x = torch.linspace(-1, 1, 7)
+    check(function(x), x, number)
+    with pytest.warns(RuntimeWarning, match="W001"):
+        check(function(x), x, number)
+    check(function(x), x, number)
+    assert "LLVM refused generated text" in function.explain()
+
+
+def test_a_strict_first_call_waits_for_it(monkeypatch):
+    function, _ = fresh_function()
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+    monkeypatch.setattr(jit, "compile_text", refuse)
+    with pytest.raises(jit.JitError):
+        function(torch.ones(7))
