@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from .ir.bind import state
@@ -110,6 +111,10 @@ class GradScaler:
             warnings.warn(f"torch.{device}.amp.GradScaler is enabled, but {device.upper()} is not "
                           "available.  Disabling.", stacklevel=2)  # fmt: skip
             enabled = False
+        if enabled and growth_factor <= 1.0:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if enabled and backoff_factor >= 1.0:
+            raise AssertionError("The backoff factor must be < 1.0.")
         self._device, self._enabled = device, enabled
         self._scale, self._growth_tracker = float(init_scale), 0
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
@@ -130,6 +135,8 @@ class GradScaler:
             return outputs
         if isinstance(outputs, Tensor):
             return outputs * self._scale
+        if not isinstance(outputs, Iterable):
+            raise ValueError("outputs must be a Tensor or an iterable of Tensors")
         return type(outputs)(self.scale(value) for value in outputs)
 
     def unscale_(self, optimizer: Any) -> None:
@@ -152,6 +159,8 @@ class GradScaler:
         """Steps the optimizer unless a gradient is infinite."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         if id(optimizer) not in self._found:
             self.unscale_(optimizer)
         return None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .ir import types
-from .ir.types import DType, default_dtype, promote_types
+from .ir.arguments import must_be
+from .ir.types import DType, default_dtype
 from .tracer.tensor import Tensor, device, require_cpu
 
 inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
@@ -35,8 +36,15 @@ def is_complex(input: Tensor) -> bool:
     return input.dtype.is_complex
 
 
+def _require_dtypes(function: str, **arguments: Any) -> None:
+    for position, (name, value) in enumerate(arguments.items(), 1):
+        if not isinstance(value, DType):
+            raise must_be(function, name, "torch.dtype", value, position)
+
+
 def can_cast(from_: DType, to: DType) -> bool:
     """can_cast(from, to): no cast to a lower category."""
+    _require_dtypes("can_cast", from_=from_, to=to)
     return from_.category <= to.category
 
 
@@ -165,7 +173,13 @@ def set_default_tensor_type(t: Any) -> None:
 
 def result_type(tensor1: Any, tensor2: Any) -> DType:
     """result_type(tensor1, tensor2): the dtype an op on both would give."""
+    for name, value in (("tensor1", tensor1), ("tensor2", tensor2)):
+        if not isinstance(value, Tensor | int | float | complex):
+            raise must_be("result_type", name, "Tensor or Number", value)
     return types.result_type([tensor1, tensor2])
 
 
-__all__ = ["promote_types"]
+def promote_types(type1: DType, type2: DType) -> DType:
+    """promote_types(type1, type2): the smallest dtype both convert to."""
+    _require_dtypes("promote_types", type1=type1, type2=type2)
+    return types.promote_types(type1, type2)

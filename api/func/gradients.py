@@ -301,10 +301,14 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 def linearize(func, *primals):
     """(output, function of tangents that gives the Jacobian-vector product at `primals`)."""
     linear = Linear(func, primals, False)
-    shapes = [tuple(p.shape) for p in leaves_of(primals)[0]]
+    leaves, structure = leaves_of(primals)
+    shapes = [tuple(p.shape) for p in leaves]
 
     def push(*tangents):
-        vectors = leaves_of(tangents)[0]
+        vectors, given = leaves_of(tangents)
+        if given != structure:
+            raise RuntimeError(f"Expected the tangents {given} to have the same argspec as the "
+                               f"primals {structure}")  # fmt: skip
         for k, (vector, shape) in enumerate(zip(vectors, shapes)):
             if tuple(vector.shape) != shape:
                 raise RuntimeError(

@@ -111,8 +111,7 @@ def normalise_items(input: Any, item: Any) -> list[Any]:
         isinstance(i, _NESTED) for i in item)  # fmt: skip
     items = list(item) if isinstance(item, tuple) or nested else [item]
     items = [_as_index(input, i) for i in items]
-    used = sum(_consumed(i) for i in items)
-    if used > input.ndim:
+    if (used := sum(_consumed(i) for i in items)) > input.ndim:
         raise IndexError(f"too many indices for tensor of dimension {input.ndim}")
     if not any(i is Ellipsis for i in items):
         items.append(Ellipsis)
@@ -375,7 +374,10 @@ def index_put_whole(
 @public("index_put", inplace=True, overlap="apart")
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """index_put(input, indices, values, accumulate=False)."""
-    found, spec = expand_masks(input, list(indices))
+    items = [i if i is None else _as_index(input, i) for i in indices]
+    if (used := sum(1 if i is None else _consumed(i) for i in items)) > input.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {input.ndim} (got {used})")
+    found, spec = expand_masks(input, items)
     shape = index_infer(input.type_, *[i.type_ for i in found], spec=spec).shape
     value = _fit_value(values, shape, input.dtype)
     return index_put_op(input, value, *found, spec=spec, accumulate=accumulate)

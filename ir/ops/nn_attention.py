@@ -142,6 +142,8 @@ def _is_fused(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float
     """Does torch run its fused CPU kernel for these?"""
     if dropout_p != 0.0 or not query.ndim == key.ndim == value.ndim == 4:
         return False
+    if not query.dtype.is_floating_point:
+        return False
     if attn_mask is not None and (
         attn_mask.ndim not in (2, 4) or getattr(attn_mask, "requires_grad", False)
     ):

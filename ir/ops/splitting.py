@@ -209,6 +209,10 @@ def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, **na
     dim = normalize_dim(dim, input.ndim)
     size = input.shape[dim]
     if isinstance(where, Value):
+        if where.ndim > 1:
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-"
+                               "dimensional or one-dimensional tensor, but got a tensor with "
+                               f"{where.ndim} dims")  # fmt: skip
         where = where.tolist()
     if not isinstance(where, list | tuple):
         if where <= 0:

@@ -140,3 +140,40 @@ def wrong_gradient():
     methods = {"forward": staticmethod(lambda ctx, x: x * 2),
                "backward": staticmethod(lambda ctx, g: g)}  # fmt: skip
     return type("Own", (torch.autograd.Function,), methods).apply
+
+
+def tied():
+    net = nn.Module()
+    net.a, net.b = nn.Linear(2, 2), nn.Linear(2, 2)
+    net.b.weight = net.a.weight
+    net.forward = lambda x: net.a(x) + net.b(x)
+    return net
+
+
+def streamed():
+    class Stream(data.IterableDataset):
+        def __iter__(self):
+            return iter([1])
+
+    return Stream()
+
+
+def unscaled_twice():
+    optimizer = optim.SGD([param(1.0)], lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(leaf().sum()).backward()
+    for _ in range(2):
+        scaler.unscale_(optimizer)
+
+
+def hooked(register):
+    """Runs a module forward and backward with hooks."""
+    net = nn.Linear(2, 2)
+    register(net)
+    net(t(2, requires_grad=True)).sum().backward()
+
+
+def state_hooked(register):
+    net = nn.Linear(2, 2)
+    register(net)
+    net.load_state_dict(net.state_dict())
