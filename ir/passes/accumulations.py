@@ -14,12 +14,12 @@ from .rewrite import rebuild
 
 
 def run(graph: Graph) -> Graph:
-    return rebuild(graph, widened)
+    return rebuild(graph, widened, about=accumulates)
 
 
 def widened(node: Node, operands: list[Any]) -> Any:
     """op(x) == cast(op(cast(x, f32)), dtype of op(x))"""
-    if not accumulates(node) or not any(s is not None and is_narrow(s.dtype) for s in operands):
+    if not any(s is not None and is_narrow(s.dtype) for s in operands):
         return None
     wide = [s.to(float32) if s is not None and is_narrow(s.dtype) else s for s in operands]
     results = node.op(*wide, **dict(node.attrs))

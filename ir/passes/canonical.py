@@ -16,15 +16,26 @@ from .rewrite import rebuild
 
 
 def run(graph: Graph) -> Graph:
-    return rebuild(graph, canonical)
+    fine: set[Any] = set()  # ops with types of operands that are as they should be
+
+    def is_affected(node: Node) -> bool:
+        if node.op.kind == "pointwise":
+            return (node.op, types_of(node)) not in fine
+        return node.op.kind == "reduction" and not node.attributes.get("keepdim", True)
+
+    def canonical(node: Node, operands: list[Any]) -> Any:
+        if node.op.kind == "reduction":
+            return reduction(node, operands)
+        found = pointwise(node, operands)
+        if found is None:
+            fine.add((node.op, types_of(node)))
+        return found
+
+    return rebuild(graph, canonical, about=is_affected)
 
 
-def canonical(node: Node, operands: list[Any]) -> Any:
-    if node.op.kind == "pointwise":
-        return pointwise(node, operands)
-    if node.op.kind == "reduction" and not node.attributes.get("keepdim", True):
-        return reduction(node, operands)
-    return None
+def types_of(node: Node) -> tuple[Any, ...]:
+    return tuple([None if v is None else v.type for v in node.inputs])
 
 
 def pointwise(node: Node, operands: list[Any]) -> Any:

@@ -14,23 +14,24 @@ from .rewrite import rebuild
 
 def run(graph: Graph) -> Graph:
     known = {n.outputs[0]: n for n in graph.nodes if n.op.name in ("constant", "full")}
-    values: dict[Var, Any] = {}
+    values: dict[Var | None, Any] = {}
     for var, node in known.items():
         attrs = node.attributes
         values[var] = attrs["value"] if node.op.name == "constant" else attrs["fill_value"]
 
+    def is_uniform(node: Node) -> bool:
+        return all(v in values for v in node.inputs) and foldable(node)
+
     def fold(node: Node, operands: list[Any]) -> Any:
-        if not foldable(node) or any(s is None or s.var not in values for s in operands):
-            return None
-        result = evaluate(node, [values[s.var] for s in operands])
+        result = evaluate(node, [values[v] for v in node.inputs])
         if result is None:
             return None
         (var,) = node.outputs
         made = TABLE["full"](size=var.shape, fill_value=result, dtype=var.dtype)
-        values[made.var] = result
+        values[var] = result
         return made
 
-    return rebuild(graph, fold)
+    return rebuild(graph, fold, about=is_uniform)
 
 
 def foldable(node: Node) -> bool:

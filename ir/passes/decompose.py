@@ -13,21 +13,22 @@ ROUNDS = 20  # a decomposition may use composites; a cycle among them is a fault
 
 def run(graph: Graph) -> Graph:
     for _ in range(ROUNDS):
-        result = rebuild(graph, expand)
+        result = rebuild(graph, expand, about=is_composite)
         if result is graph:
             return graph
         graph = result
     raise RuntimeError("decompositions do not end: " + ", ".join(
-        sorted({n.op.name for n in graph.nodes if isinstance(n.op.lower, Decompose)})))  # fmt: skip
+        sorted({n.op.name for n in graph.nodes if is_composite(n)})))  # fmt: skip
+
+
+def is_composite(node: Node) -> bool:
+    return isinstance(node.op.lower, Decompose)
 
 
 def expand(node: Node, operands: list[Any]) -> Any:
-    lower = node.op.lower
-    if not isinstance(lower, Decompose):
-        return None
     if all(var.type.numel == 0 for var in node.outputs):  # an expansion may reduce over nothing
         return tuple(nothing(var) for var in node.outputs)
-    result = lower.expand(*operands, **node.attributes)
+    result = node.op.lower.expand(*operands, **node.attributes)
     if result is NotImplemented:  # this form of the op has no expansion; it stays a host call
         return None
     if isinstance(result, tuple):

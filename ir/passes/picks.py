@@ -31,11 +31,9 @@ def run(graph: Graph) -> Graph:
     def rule(node: Node, operands: list[Any]) -> Any:
         if node.op.name == "gather":
             return Pick(node, producers).rewritten(operands)
-        if node.op.name == "sum":
-            return sum_of_scatter(node, operands, producers)
-        return None
+        return sum_of_scatter(node, operands, producers)
 
-    return rebuild(graph, rule)
+    return rebuild(graph, rule, about=lambda node: node.op.name in ("gather", "sum"))
 
 
 class Pick:

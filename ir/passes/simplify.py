@@ -19,10 +19,9 @@ def run(graph: Graph) -> Graph:
     producers: dict[Var, Node] = {}
 
     def rule(node: Node, operands: list[Any]) -> Any:
-        simplify = RULES.get(node.op.name)
-        return None if simplify is None else simplify(node, operands, producers)
+        return RULES[node.op.name](node, operands, producers)
 
-    return rebuild(graph, rule, producers)
+    return rebuild(graph, rule, producers, about=lambda node: node.op.name in RULES)
 
 
 def uniform(symbol: Any, producers: dict[Var, Node]) -> Any:

@@ -29,12 +29,14 @@ def run(graph: Graph) -> Graph:
     producers: Producers = {}
 
     def rule(node: Node, operands: list[Any]) -> Any:
-        if node.op.kind != "pointwise" or len(node.outputs) != 1:
-            return None
         found = below_expands(node, operands, producers)
         return below_views(node, operands, producers) if found is None else found
 
-    return rebuild(graph, rule, producers)
+    return rebuild(graph, rule, producers, about=is_pointwise)
+
+
+def is_pointwise(node: Node) -> bool:
+    return node.op.kind == "pointwise" and len(node.outputs) == 1
 
 
 def below_expands(node: Node, operands: list[Any], producers: Producers) -> Any:
