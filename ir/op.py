@@ -151,6 +151,12 @@ class Op:
             return self.inputs[self.variadic]
         return self.inputs[position]
 
+    def may_be_none(self, position: int) -> bool:
+        """Is the input at `position` optional, or a member of a variadic one that is?"""
+        if self.variadic is not None:
+            position = min(position, self.variadic)
+        return position in self.optional
+
     def rule_for(self, position: int) -> Rule | None:
         if self.variadic is not None and position >= self.variadic:
             position = self.variadic

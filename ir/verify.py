@@ -108,7 +108,7 @@ def check_operands(node: Node, defined: set[Var]) -> str:
         return f"{op.name} takes at least {len(op.inputs) - 1} operands, got {len(node.inputs)}"
     for position, var in enumerate(node.inputs):
         if var is None:
-            if position not in op.optional:
+            if not op.may_be_none(position):
                 return f"{op.name}: operand '{op.input_name(position)}' may not be none"
         elif var not in defined:
             return f"{op.name}: operand {position} is used before it is defined"

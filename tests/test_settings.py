@@ -33,7 +33,9 @@ def test_strict_pointwise_results_are_eagers_bits(size):
 
     def everything(x, y):
         chain = torch.exp(-x * x) * torch.sin(y) + x * 0.3 - y / 7
-        more = [F.gelu(x), F.softplus(x), x**2.5, torch.addcmul(x, y, chain, value=0.3)]
+        more = [F.gelu(x), F.softplus(x), x**2.5, torch.addcmul(x, y, chain, value=0.3),
+                F.smooth_l1_loss(x, y, reduction="none", beta=0.3), F.glu(torch.cat([x, y])),
+                F.binary_cross_entropy_with_logits(x, y, reduction="none")]  # fmt: skip
         return [*(op(x) for op in unary), *(op(x, y) for op in binary), chain * x + y, *more]
 
     generator = np.random.default_rng(0)
@@ -41,6 +43,7 @@ def test_strict_pointwise_results_are_eagers_bits(size):
     compiled = torch.compile(everything, numerics="strict")
     compiled(x, y)
     names = [op.name for op in (*unary, *binary)] + ["chain", "gelu", "softplus", "pow", "addcmul"]
+    names += ["smooth_l1_loss", "glu", "binary_cross_entropy"]
     for name, got, want in zip(names, compiled(x, y), everything(x, y), strict=True):
         assert bits(got) == bits(want), name
     assert "replayed 1 times" in compiled.explain()

@@ -36,6 +36,6 @@ def _infer(*types: Any, op: str, settings: Settings = (), dtype: Any = None) -> 
 
 
 as_eager = define(
-    "as_eager", "*operands -> result", numpy=_numpy, infer=_infer,
+    "as_eager", "*operands? -> result", numpy=_numpy, infer=_infer,
     samples=lambda rng: [((rng.standard_normal((2, 3)),), {"op": "tanh"})],
 )  # fmt: skip

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..exact import is_exact
-from ..graph import SCALAR, Graph, Node, Var, freeze
-from ..op import TABLE
+from ..graph import CAPTURED, SCALAR, Graph, Input, Node, Output, Var, freeze
+from ..op import TABLE, Decompose
 from ..types import FLOAT, DType, TensorType, float32
+from . import decompose
 
 _EXACT_FLOATS = ("float32", "float64")
 
@@ -38,13 +39,23 @@ def is_half(var: Var) -> bool:
 
 def is_native(node: Node) -> bool:
     """Does native code give eager's bits? 16-bit floats stay wide between ops there, so not."""
-    if node.op.kind != "pointwise" or len(node.outputs) != 1:
+    if len(node.outputs) != 1 or not is_pointwise(node):
         return True
     vars_ = [v for v in (*node.inputs, *node.outputs) if v is not None]
     floats = [v.dtype for v in vars_ if v.dtype.category >= FLOAT]
     if any(dtype.name not in _EXACT_FLOATS for dtype in floats):
         return False
     return not floats or is_exact(node.op, node.attrs)
+
+
+def is_pointwise(node: Node) -> bool:
+    """Is each element computed of elements alone: by the op itself, or by those it is made of?"""
+    if node.op.kind == "pointwise" or not isinstance(node.op.lower, Decompose):
+        return node.op.kind == "pointwise"
+    inputs = tuple(Input(var, CAPTURED) for var in dict.fromkeys(node.present()))
+    alone = Graph(node.op.name, inputs, (node,), tuple(map(Output, node.outputs)))
+    kinds = {n.op.kind for n in decompose.run(alone).nodes}
+    return "pointwise" in kinds and kinds <= {"pointwise", "view", "creation"}
 
 
 def as_eager(node: Node, made: dict[Var, Node]) -> list[Node]:
