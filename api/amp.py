@@ -101,6 +101,17 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     return device_type == "cpu" and isinstance(state.top, _Casting)
 
 
+def get_autocast_dtype(device_type: str) -> DType:
+    """What autocast computes in: where it is on, the dtype it was given."""
+    if is_autocast_enabled(device_type):
+        return state.top.dtype
+    return float16 if device_type == "cuda" else bfloat16
+
+
+def clear_autocast_cache() -> None:
+    """Nothing to do: casts are not kept."""
+
+
 class GradScaler:
     """GradScaler(device="cuda", ...): scales losses so that half-precision gradients survive."""
 

@@ -23,7 +23,8 @@ NAMES = {
     "load": "serialization",
     "save": "serialization",
     "typename": "nn.modules._names",
-    **dict.fromkeys(("autocast", "is_autocast_enabled"), "amp"),
+    **dict.fromkeys(("autocast", "clear_autocast_cache", "get_autocast_dtype", "GradScaler",
+                     "is_autocast_enabled"), "amp"),
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "lowrank"),
     **dict.fromkeys(
         ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",

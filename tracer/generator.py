@@ -123,6 +123,9 @@ class Generator:
         "next_normal",
     )
 
+    def __repr__(self) -> str:
+        return f"<torch._C.Generator object at {id(self):#x}>"
+
     def __init__(self, device: Any = CPU) -> None:
         require_generator_on(device)
         self.device = CPU

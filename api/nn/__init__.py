@@ -4,7 +4,7 @@ from . import functional, init, modules, parallel, parameter, utils
 from .modules import *
 from .modules.module import Module
 from .parallel import DataParallel
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 
 def factory_kwargs(kwargs):

@@ -90,6 +90,64 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return marked
 
 
+class _Uninitialized:
+    """A tensor whose shape a lazy module will learn from its first input."""
+
+    __slots__ = ()
+    cls_to_become: Any
+
+    @property
+    def shape(self) -> Any:
+        """Raises: there is none yet."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually "
+            "happens in `load_state_dict` when trying to load an uninitialized parameter into an "
+            "initialized one. Call `forward` to initialize the parameters before accessing their "
+            "attributes."
+        )
+
+    def detach(self) -> Any:
+        """Itself: there is no history, and no values."""
+        return self
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Becomes a parameter, or a buffer, of this shape."""
+        tensor: Any = self
+        Tensor.data.__set__(tensor, empty(shape, device=device, dtype=dtype or tensor.dtype))
+        tensor.__class__ = self.cls_to_become
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(dtype=self.dtype)  # type: ignore[call-arg, attr-defined]
+        return memo[id(self)]
+
+    def __repr__(self, **_: Any) -> str:
+        return f"<{type(self).__name__}>"
+
+    __str__ = __repr__
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """UninitializedParameter(requires_grad=True, device=None, dtype=None)."""
+
+    __slots__ = ()
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """UninitializedBuffer(requires_grad=False, device=None, dtype=None, persistent=True)."""
+
+    __slots__ = ()
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
+                persistent: bool = True) -> Any:  # fmt: skip
+        return Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
+
+
 def is_lazy(param: Any) -> bool:
-    """False: parameters always have their shape."""
-    return False
+    """Has it no shape yet?"""
+    return isinstance(param, _Uninitialized)

@@ -31,7 +31,8 @@ def snippets():
 def torch_name(monkeypatch):
     """`import torch` and its submodules reach the library."""
     for name in ("autograd", "autograd.function", "autograd.functional", "autograd.graph",
-                 "autograd.forward_ad", "func", "nn", "nn.functional", "testing"):  # fmt: skip
+                 "autograd.forward_ad", "func", "nn", "nn.functional", "nn.utils", "nn.utils.prune",
+                 "testing"):  # fmt: skip
         monkeypatch.setitem(
             sys.modules, f"torch.{name}", importlib.import_module(f"wengert.{name}")
         )

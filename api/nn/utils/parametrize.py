@@ -265,3 +265,21 @@ def remove_parametrizations(
 def type_before_parametrizations(module: Module) -> type:
     """The module's class without the one that parametrisation gave it."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
+
+
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Gives `to_module` the parametrisations of `from_module` and shares their originals."""
+    if not is_parametrized(from_module):
+        return to_module
+    for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:
+        source = from_module.parametrizations[name]
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        for parametrization in source:
+            register_parametrization(to_module, name, parametrization)
+        target = to_module.parametrizations[name]
+        for original in [key for key in source._parameters if key.startswith("original")]:
+            setattr(target, original, getattr(source, original))
+    return to_module
