@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,12 @@ class Made:
 
     @cached_property
     def program(self) -> Program:
+        return self.make()
+
+    def make(self, **options: Any) -> Program:
         from .codegen.assemble import assemble
 
-        return assemble(self.graph, target())
+        return assemble(self.graph, target(), **options)
 
     def found(self) -> Program:
         """The Program as the store has it, without texts for reports; else as it is made.
@@ -67,15 +71,16 @@ class Made:
         """
         try:
             key = packing.key_of(self.graph, repr(target()), sources())
-            data = store.get(key)
-            if data is None:
-                store.put(key, packing.pack(self.program))
         except packing.Unpackable:
-            data = None
-        if data is None:
-            loading.begin(self.program)
-            return self.program
-        return packing.unpack(data, lambda number: self.program.modules[number].text)
+            key = None
+        data = None if key is None else store.get(key)
+        if data is not None:
+            return packing.unpack(data, lambda number: self.program.modules[number].text)
+        self.program = self.make(tell=loading.begin)
+        if key is not None:
+            with suppress(packing.Unpackable):
+                store.put(key, packing.pack(self.program))
+        return self.program
 
 
 class CompiledGraph:

@@ -5,6 +5,7 @@ Clusters are lowered last to first, because what a cluster must store is what la
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..ir.graph import WRITE, Graph, Node, Var
@@ -59,6 +60,7 @@ class Assembler:
 
     graph: Graph
     target: Target = DEFAULT
+    tell: Callable[[Module], object] = lambda module: None  # of each module, as soon as it is there
     buffers: list[Buffer] = field(default_factory=list)
     steps: list[Launch | HostCall] = field(default_factory=list)
     modules: dict[str, Module] = field(default_factory=dict)
@@ -173,6 +175,12 @@ class Assembler:
                                  (result.target,), len(self.infos) - 1))  # fmt: skip
         return Result(result.type, result.target, result.target)
 
+    def add_module(self, name: str, module: Module) -> None:
+        """Adds a module, unless it is there."""
+        if name not in self.modules:
+            self.modules[name] = module
+            self.tell(module)
+
     # -- steps -----------------------------------------------------------------------------
 
     def name_of(self, var: Var) -> str:
@@ -194,7 +202,7 @@ class Assembler:
     def emit_nest(self, nest: Nest, text: str) -> None:
         kernel = nest.kernel
         emitted = emit(nest, self.buffer_of, self.target)
-        self.modules.setdefault(emitted.name, Module(
+        self.add_module(emitted.name, Module(
             emitted.write, emitted.identity, (emitted.name,), (), emitted.light))  # fmt: skip
         loads = [i.access.var for i in kernel.instrs if i.kind == LOAD]  # type: ignore
         stores = [i.access.var for i in kernel.instrs if i.kind in (STORE, MODIFY, TALLY)]  # type: ignore
@@ -249,6 +257,8 @@ def strided(o: Operand) -> Strided:
     return Strided(o.buffer, o.type, o.strides, o.offset)
 
 
-def assemble(graph: Graph, target: Target = DEFAULT) -> Program:
-    """The Program of an optimised graph."""
-    return Assembler(graph, target).run()
+def assemble(
+    graph: Graph, target: Target = DEFAULT, tell: Callable[[Module], object] = lambda module: None
+) -> Program:
+    """The Program of an optimised graph; `tell` is called with each module when it is known."""
+    return Assembler(graph, target, tell).run()

@@ -96,7 +96,7 @@ def launch(build: Any, node: Node, skeleton: Any, text: str, words: tuple[Word, 
            reads: list[Operand], writes: list[int]) -> None:  # fmt: skip
     whole = identity(type(skeleton).__name__, vars(skeleton))
     name = "o" + whole[:20]
-    build.modules.setdefault(name, Module(partial(skeleton.write, name), whole, (name,)))
+    build.add_module(name, Module(partial(skeleton.write, name), whole, (name,)))
     number = build.plan.number[node]
     traffic = sum(v.type.nbytes for v in (*node.present(), *node.outputs))
     build.infos.append(KernelInfo(name, node.op.name, text, (number,) if number >= 0 else (),

@@ -51,7 +51,7 @@ def scan(build: Any, node: Node) -> None:
     skeleton = Scan(node.op.name, node.outputs[0].dtype.name)
     whole = identity("scan", vars(skeleton))
     name = "s" + whole[:20]
-    build.modules.setdefault(name, Module(partial(skeleton.write, name), whole, (name,)))
+    build.add_module(name, Module(partial(skeleton.write, name), whole, (name,)))
     number = build.plan.number[node]
     build.infos.append(KernelInfo(
         name, "scan", f"{node.op.name} of {outer}x{n}x{inner} along the middle",

@@ -126,7 +126,7 @@ def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
         words = core_words(kernel, operands, work)
     else:
         write = partial(product_text, name, kernel, len(operands) + 1, build.target)
-        build.modules.setdefault(name, Module(write, whole, (name,), kernel.imports, light))
+        build.add_module(name, Module(write, whole, (name,), kernel.imports, light))
         words = (*(o.word for o in operands), work)
     build.infos.append(product_info(build, name, node, product, tail, kernel.kind, operands))
     reads = tuple(o.buffer for k, o in enumerate(operands) if k != 2)
@@ -141,7 +141,7 @@ def add_core(build: Any, element: str, folds: bool) -> None:
     for name, text, needs in parts:
         module = Module(partial(text, element, build.target), identity(name, build.target),
                         (name,), (needs,), True, True)  # fmt: skip
-        build.modules.setdefault(name, module)
+        build.add_module(name, module)
 
 
 def enter_alone(build: Any, packed: gemm.Packed, then: str, light: bool) -> str:
@@ -153,7 +153,7 @@ def enter_alone(build: Any, packed: gemm.Packed, then: str, light: bool) -> str:
                      build.target)  # fmt: skip
     name = "g" + whole[:20]
     write = partial(alone_text, name, packed, build.target)
-    build.modules.setdefault(name, Module(write, whole, (name,), (packed.symbol,), light))
+    build.add_module(name, Module(write, whole, (name,), (packed.symbol,), light))
     return name
 
 

@@ -84,27 +84,6 @@ def object_code(text: str | Unwritten, *, options: jit.Options = jit.DEFAULT) ->
         return code
 
 
-Work = tuple[str | Unwritten, jit.Options]
-
-
-def prepare(texts: Iterable[Work], workers: int) -> list[threading.Thread]:
-    """Begins to get the object code of all texts, in so many threads; `build` then finds it, or
-    waits for it. Errors are left to `build`, which meets them again.
-    """
-    waiting = [(t, o) for t, o in texts if _recall(key_of(t, o)) is None]
-
-    def work() -> None:
-        while waiting:
-            with contextlib.suppress(Exception):
-                text, options = waiting.pop(0)
-                object_code(text, options=options)
-
-    threads = [threading.Thread(target=work) for _ in range(min(workers, len(waiting)))]
-    for thread in threads:
-        thread.start()
-    return threads
-
-
 def key_of(text: str | Unwritten, options: jit.Options) -> bytes:
     """The content address of `text` compiled here."""
     content = ("text", text) if isinstance(text, str) else ("identity", text.identity)

@@ -7,12 +7,14 @@ import string
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache as once
 from pathlib import Path
 from typing import Any
 
-from ..ir.program import Program
+from ..ir.program import Module, Program
 from . import cache, fastcall, forking, jit, memory, threads
 
 ENTRY = """
@@ -43,16 +45,37 @@ def runner() -> jit.Library:
 
 
 # Note [Compiling ahead]
-# The call that records a function has its results from the recording, so it need not wait for LLVM:
-# modules are compiled in threads of their own while the caller goes on, and whoever loads a program
-# waits for what is left of them. A fork waits too, for a child would not have these threads.
-_compiling: list[threading.Thread] = []
+# The call that records a function has its results from the recording, so it need not wait for LLVM.
+# Modules are compiled in a few threads as soon as they are known, while others are still being
+# planned and while the caller goes on; whoever loads a program waits for what is under way, and
+# compiles itself what is not. A fork waits too, for a child would not have these threads.
+_Work = tuple[str | cache.Unwritten, jit.Options]
+_waiting: deque[_Work] = deque()
+_compiling: set[threading.Thread] = set()
 
 
-def ahead(work: Iterable[cache.Work], workers: int) -> None:
+def ahead(work: Iterable[_Work]) -> None:
     """Begins to compile; see Note [Compiling ahead]."""
-    _compiling[:] = [thread for thread in _compiling if thread.is_alive()]
-    _compiling.extend(cache.prepare(work, workers))
+    with _lock:
+        _waiting.extend(work)
+        for _ in range(min(_compilers() - len(_compiling), len(_waiting))):
+            thread = threading.Thread(target=_compile)
+            try:
+                thread.start()
+            except RuntimeError:  # too many, or the process is ending: who loads it compiles it
+                return
+            _compiling.add(thread)
+
+
+def _compile() -> None:
+    while True:
+        with _lock:
+            if not _waiting:
+                _compiling.discard(threading.current_thread())
+                return
+            text, options = _waiting.popleft()
+        with suppress(Exception):  # whoever loads it meets the error again
+            cache.object_code(text, options=options)
 
 
 def settle() -> None:
@@ -70,14 +93,15 @@ def start() -> None:
     """Begins to compile what every program needs."""
     texts = [fastcall.text(), threads.pool_text(threads.sleep_kind()), runner_text(), ENTRY,
              memory.ARENA]  # fmt: skip
-    ahead([(text, jit.LIGHT) for text in texts], 1)
+    ahead([(text, jit.LIGHT) for text in texts])
 
 
-def begin(program: Program) -> None:
-    """Begins to compile the modules of a program."""
+def begin(module: Module) -> None:
+    """Begins to compile a module of a program."""
     with _lock:
-        absent = [m for m in program.modules if (m.identity, m.light) not in _libraries]
-    ahead(map(unwritten, absent), _compilers())
+        known = (module.identity, module.light) in _libraries
+    if not known:
+        ahead([unwritten(module)])
 
 
 def unwritten(module: Any) -> tuple[cache.Unwritten, jit.Options]:
