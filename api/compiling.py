@@ -188,7 +188,8 @@ class CompiledFunction(Inspected):
     # --- recording ---
 
     def record(self, key: Any, call: Any, structure: Any, leaves: list[Any]) -> Any:
-        log("guards", lambda: self.why_recorded(key, leaves))
+        why = self.why_recorded(key, leaves)
+        log("guards", lambda: f"{self.name}: {why or 'the first call'}")
         with self.lock:
             # another thread may have recorded this kind of call meanwhile
             result = self.serve(key, call, structure, leaves)
@@ -200,9 +201,9 @@ class CompiledFunction(Inspected):
                 self.refusals[key] = f"more than {MAX_TRACES} traces for one kind of call"
                 return self.run_body(key, *call)
             self.keep.extend(x for x in leaves if not isinstance(x, (Tensor, *PLAIN)))
-            return self.record_call(key, call, structure, leaves)
+            return self.record_call(key, call, structure, leaves, why)
 
-    def record_call(self, key: Any, call: Any, structure: Any, leaves: list[Any]) -> Any:
+    def record_call(self, key: Any, call: Any, structure: Any, leaves: list[Any], why: str) -> Any:
         begin()
         try:
             axes = self.dynamic.axes(key, leaves)
@@ -216,7 +217,7 @@ class CompiledFunction(Inspected):
             self.failure = Failure(str(refused))
             return self.run_eagerly(*call)
         output = recording.output
-        finished = self.finish(key, recording, leaves)
+        finished = self.finish(key, recording, why)
         self.tell(recording)
         if finished:
             return output
@@ -234,7 +235,7 @@ class CompiledFunction(Inspected):
         self.refusals[key] = reason
         return output
 
-    def finish(self, key: Any, recording: Recording, leaves: list[Any]) -> bool:
+    def finish(self, key: Any, recording: Recording, why: str) -> bool:
         """Builds and compiles; an internal fault falls back to eager with one warning."""
         trace = None
         try:
@@ -243,7 +244,7 @@ class CompiledFunction(Inspected):
                 graph = recording.recorder.finish_with([])
                 self.failure = Failure(recording.problems[0], graph)
                 return False
-            trace = self.place_path(key, self.dynamic.keep(key, recording, self.traces))
+            trace = self.place_path(key, self.dynamic.keep(key, recording, self.traces), why)
             trace.prepare()
             if is_strict():
                 trace.load()
@@ -295,13 +296,13 @@ class CompiledFunction(Inspected):
             stacklevel=user_level(),
         )
 
-    def place_path(self, key: Any, path: Path) -> Trace:
+    def place_path(self, key: Any, path: Path, why: str = "") -> Trace:
         """A new path joins the trace whose guards hold now, or starts one."""
         for trace in self.traces.get(key, ()):
             if trace.accepts(path):
                 trace.insert(path)
                 return trace
-        trace = Trace(path, self.settings)
+        trace = Trace(path, self.settings, why)
         trace.used = self.next_use()
         self.traces.setdefault(key, []).append(trace)
         if len(self.traces) > MAX_KINDS:

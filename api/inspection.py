@@ -6,8 +6,10 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from .arguments import leaf_names
 from .ir.events import log
 from .ir.graph import Graph
+from .kinds import difference
 
 MAX_SHOWN = 8  # traces taken at sizes of a symbolic one, in explain()
 MAX_KINDS = 128  # of calls: shapes, dtypes, values that specialise
@@ -147,12 +149,13 @@ class Inspected:
     # --- events ---
 
     def why_recorded(self, key: Any, leaves: list[Any]) -> str:
-        """Why no trace serves a call."""
+        """Why no trace serves a call; nothing to say of the first."""
         found = self.traces.get(key)
-        if found is None:
-            return f"{self.name}: a new kind of call"
-        reasons = [trace.applies(leaves) or "a branch came out as never before" for trace in found]
-        return f"{self.name}: none of {len(found)} traces fits: {reasons[-1]}"
+        if found is not None:
+            return found[-1].applies(leaves) or "a branch came out as never before"
+        if not self.traces:
+            return ""
+        return difference(self.traces, key, leaf_names(self.function, key[0], leaves))
 
     def tell(self, recording: Any) -> None:
         """What became of a recording, to those who asked for events or dumps."""

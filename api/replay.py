@@ -24,8 +24,8 @@ class Trace:
     recorded. Nothing is written before the last segment, so giving up leaves no trace.
     """
 
-    def __init__(self, path: Path, settings: Settings):
-        self.settings = settings
+    def __init__(self, path: Path, settings: Settings, why: str = ""):
+        self.settings, self.why = settings, why
         self.environment = path.environment
         self.grad_guards, self.grad_keys = path.grad_guards, path.grad_keys
         self.comparisons = path.comparisons
@@ -169,7 +169,13 @@ class Trace:
         lines = []
         for graph in self.graphs:
             lines.append(f"  trace of {len(graph.nodes)} ops{self.sizes}")
+        if self.why:
+            lines.append(f"    recorded as no other one fits: {self.why}")
         lines.append(f"  replayed {self.hits} times")
-        places = {str(s.place): len(s.children) for s in self.segments() if s.place is not None}
-        lines += [f"    branch on a value ({p}), outcomes seen: {n}" for p, n in places.items()]
+        outcomes: dict[str, set[bool]] = {}
+        for segment in self.segments():
+            if segment.place is not None:
+                outcomes.setdefault(str(segment.place), set()).update(segment.children)
+        lines += [f"    branch on a value ({place}), outcomes seen: {len(seen)}"
+                  for place, seen in outcomes.items()]  # fmt: skip
         return lines

@@ -1,0 +1,50 @@
+"""What tells kinds of calls apart, in words.
+
+The key of a call is (structure, a part for each leaf, which arguments share memory, modes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .dynamic import TensorKey
+from .ir.types import TensorType
+
+MODES = ("grad mode", "inference mode", "the default dtype")
+
+
+def difference(known: Iterable[Any], key: Any, names: list[str]) -> str:
+    """How a kind of call differs from the most alike of those that are known."""
+    alike = [k for k in known if k[0] == key[0]]
+    if not alike:
+        return "the arguments have another structure"
+    changes = min((changed(k, key, names) for k in alike), key=len)
+    return ", ".join(changes) or "a new kind of call"
+
+
+def changed(before: Any, now: Any, names: list[str]) -> list[str]:
+    """The parts of two keys that differ."""
+    count = len(names)
+    labels = [*names, "which arguments share memory", *MODES]
+    found = []
+    for position, (label, a, b) in enumerate(zip(labels, before[1:], now[1:])):
+        if a != b:
+            texts = f" ({described(a)} before, now {described(b)})" if position < count else ""
+            found.append(f"{label} differs{texts}")
+    return found
+
+
+def described(part: Any) -> str:
+    """What of an argument is part of a key."""
+    if isinstance(part, TensorKey):
+        dtype, shape, needs_grad, layout = part
+        words = [str(TensorType(dtype, shape)), *(["requires grad"] if needs_grad else []),
+                 *(["not row-major"] if layout is not True else [])]  # fmt: skip
+        return " ".join(words)
+    if part is float:
+        return "a float"
+    kind, *value = part
+    if kind == "value":
+        return repr(float.fromhex(value[0]))
+    return "an object" if kind == "object" else repr(value[0]) if len(value) == 1 else repr(part)

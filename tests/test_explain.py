@@ -1,0 +1,60 @@
+"""explain(): which traces there are, and which guard failed when one was recorded."""
+
+import pytest
+import wengert as torch
+
+scale = 2.0
+
+
+def scaled(x, n=1, s=1.0):
+    return x * scale * n * s
+
+
+def changed_global():
+    global scale
+    scale += 1
+
+
+CALLS = {
+    "global scale changed from": lambda f: (f(torch.ones(3)), changed_global(), f(torch.ones(3))),
+    "x differs (f32[3] before, now f64[3])": lambda f: (
+        f(torch.ones(3)),
+        f(torch.ones(3, dtype=torch.float64)),
+    ),
+    "x differs (f32[3] before, now f32[3] requires grad)": lambda f: (
+        f(torch.ones(3)),
+        f(torch.ones(3, requires_grad=True)),
+    ),
+    "x differs (f32[2,3] before, now f32[2,3] not row-major)": lambda f: (
+        f(torch.ones(2, 3)),
+        f(torch.ones(3, 2).t()),
+    ),
+    "n differs (2 before, now 3)": lambda f: (f(torch.ones(3), 2), f(torch.ones(3), 3)),
+    "the arguments have another structure": lambda f: (f(torch.ones(3)), f(torch.ones(3), 3)),
+    "grad mode differs": lambda f: (f(torch.ones(3)), torch.no_grad()(f)(torch.ones(3))),
+    "s differs (a float before, now 2)": lambda f: (
+        f(torch.ones(3), s=2.0),
+        f(torch.ones(3), s=2),
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", CALLS)
+def test_the_guard_that_failed_is_named(reason):
+    f = torch.compile(scaled)
+    CALLS[reason](f)
+    text = f.explain()
+    assert text.count("trace of") == 2, text
+    assert f"recorded as no other one fits: {reason}" in text, text
+
+
+def test_outcomes_of_branches_are_counted():
+    def body(x):
+        while x.sum() < 100:
+            x = x * 2
+        return x
+
+    f = torch.compile(body)
+    for k in range(1, 6):
+        f(torch.full((2,), float(k)))
+    assert "outcomes seen: 2" in f.explain()
