@@ -185,3 +185,13 @@ def test_what_is_small_is_saved():
     assert compiled.dump("backward").startswith(
         "# saved for backward: 2 values, 512 bytes; inputs kept: 1 values, 8192 bytes; recomputed: "
     )
+
+
+def test_public_functions_take_values_of_graphs():
+    """Eager's short ways must leave them alone."""
+    builder = Builder("functions")
+    x = builder.input(TensorType(float32, (3,)))
+    with builder.building():
+        builder.output(torch.relu(torch.add(x, x)) + torch.exp(torch.mul(x, 2)))
+    (result,) = interp.run(builder.graph(), [np.array([-1.0, 0.0, 1.0], "f")])
+    np.testing.assert_allclose(result, np.array([np.exp(-2.0), 1.0, 2 + np.exp(2.0)]), rtol=1e-6)

@@ -54,15 +54,15 @@ EDGE = """\
             e{v} = leaf_edge({v}) if e{v} is None else (e{v}, {v}._nr)
 """
 
-# A tensor may take the short way: nothing to promote, nothing to note, no stale history.
+# A tensor may take the short way: nothing to promote, nothing to note, no stale history. Who runs
+# ops is asked before: values of a graph that is being built have none of a tensor's fields.
 IS_PLAIN = "({v}._requires_grad or {v}._view is None)"
 
 UNARY = """\
 def call(x):
     dtype = x.dtype
-    mark = x._mark
-    if (dtype is float32 or dtype is float64) and mark != "inference" and (
-        {plain_x} and state.top is run and x._array.size < LARGE
+    if state.top is run and (dtype is float32 or dtype is float64) and (
+        (mark := x._mark) != "inference" and {plain_x} and x._array.size < LARGE
     ):
 {evaluate}\
         if plan is None:
@@ -103,7 +103,7 @@ def call(x, other):
     y = other
     dtype = x.dtype
     if (dtype is not float32 and dtype is not float64) or not (
-        {plain_x} and state.top is run and x._array.size < LARGE
+        state.top is run and {plain_x} and x._array.size < LARGE
     ):
         return slow(x, y)
     kind = y.__class__
