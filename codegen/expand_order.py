@@ -1,4 +1,4 @@
-"""Sorting and ranks, said in parts of an order: the places of elements, at which values are
+"""Sorting, ranks and running extrema, said as the places of elements, at which values are
 gathered."""
 
 from __future__ import annotations
@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.op import TABLE
-from ..ir.types import int64
-from .expand import Rule, first_place, rule
-from .private import COORDINATE, ORDER, SEARCH, numel
+from ..ir.types import float32, int64, uint8
+from .expand import Rule, filled, first_place, rule
+from .private import COORDINATE, ORDER, RUNNING, SEARCH, numel
 
+COMPUTED = {"bool": uint8, "float16": float32, "bfloat16": float32}  # where scans do not have it
 LONGEST = 2**31 - 1  # kernels count places in 32 bits
 
 
@@ -114,6 +115,29 @@ def _of_all(name: str) -> Rule:
 
 for name in ("median", "nanmedian"):
     rule(name)(_of_all(name))
+
+
+def _running(combine: str) -> Rule:
+    """The latest of equals has the index; NaN stays."""
+
+    def rule_(x: Any, *, dim: int) -> Any:
+        if not has_lines(x):
+            return None
+        wide = x.to(COMPUTED.get(x.dtype.name, x.dtype))
+        hit = wide.eq(RUNNING(wide, dim=dim, combine=combine))
+        if x.dtype.is_floating_point:
+            hit = hit.logical_or(x.isnan())
+        shape = tuple(x.shape)
+        steps = tuple(int(d == dim) for d in range(x.ndim))
+        here = COORDINATE(size=shape, strides=steps, offset=0)
+        seen = here.where(hit, filled(shape, 0, here.dtype))
+        return values_at(x, RUNNING(seen, dim=dim, combine="maximum"), dim)
+
+    return rule_
+
+
+rule("cummax")(_running("maximum"))
+rule("cummin")(_running("minimum"))
 
 
 @rule("searchsorted")

@@ -11,6 +11,7 @@ product(a, b)        matrices, with any number of batch dimensions
 contraction(a, b)    (*batch, m, *k) and (*batch, *k, *n) to (*batch, m, n): a product whose sides
                      are several dimensions each, so that views need not be matrices
 order(x)             places of the elements of ranks `start` up to `stop` along a dimension
+running(x)           maxima or minima of the elements up to each along a dimension
 search(lines, x)     how many elements of its sorted line come before each element of x
 """
 
@@ -83,6 +84,7 @@ CONTRACTION = _op("contraction", "self other", Template("matmul"), _contraction,
 ORDER = _op("order", "self", Template("order"), _absent,
             lambda self, *, dim, descending, start, stop: TensorType(
                 int64, (*self.shape[:dim], stop - start, *self.shape[dim + 1 :])))  # fmt: skip
+RUNNING = _op("running", "self", Template("scan"), _absent, lambda self, *, dim, combine: self)
 SEARCH = _op("search", "lines self", Template("search"), _absent,
              lambda lines, self, *, right, out_int32: TensorType(
                  int32 if out_int32 else int64, self.shape))  # fmt: skip

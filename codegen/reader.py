@@ -62,7 +62,10 @@ class KernelReader(LLVMReader):
 
     def start(self, node: Node) -> Scalar:
         """The value a reduction starts from."""
-        dtype, start = node.outputs[0].dtype.name, node.op.lower.start
+        return self.start_of(node.op.lower.start, node.outputs[0].dtype.name)
+
+    def start_of(self, start: float | str, dtype: str) -> Scalar:
+        """A number, or the "lowest" or highest one there is."""
         if isinstance(start, int | float):
             return self.const(start, dtype)
         sign = -1 if start == "lowest" else 1

@@ -1,4 +1,4 @@
-"""Running sums and products along a dimension: the builder of the scan template."""
+"""Running sums, products and extrema along a dimension: the builder of the scan template."""
 
 from __future__ import annotations
 
@@ -7,14 +7,24 @@ from functools import partial
 from typing import Any
 
 from ..ir.graph import Node
+from ..ir.op import TABLE
 from ..ir.program import KernelInfo, Launch, Module, Word
 from ..ir.scalar import HALVES
+from .prelude import prelude
 from .reader import KernelReader
 from .render import identity, render
 from .scalar import MEMORY, REGISTER
+from .target import Target
 from .templates_table import template
 
-COMBINE = {"cumsum": ("add", 0), "cumprod": ("mul", 1)}
+# By op, or by what a `running` op says: the pointwise op that combines, and what it starts from.
+COMBINE = {
+    "cumsum": ("add", 0),
+    "cumprod": ("mul", 1),
+    "logcumsumexp": ("logaddexp", "lowest"),
+    "maximum": ("maximum", "lowest"),
+    "minimum": ("minimum", "highest"),
+}
 
 
 class Scan:
@@ -22,36 +32,41 @@ class Scan:
 
     fields = (("in", "ptr"), ("out", "ptr"), ("n", "i64"), ("inner", "i64"))
 
-    def __init__(self, op: str, dtype: str):
-        method, start = COMBINE[op]
+    def __init__(self, combine: str, dtype: str):
+        name, start = COMBINE[combine]
         s = KernelReader(dtype)
         self.memory, self.register = MEMORY[dtype], REGISTER[dtype]
         x = s.load("%x.p", dtype)
-        total = getattr(s, method)(s.argument("%total", dtype), x)
+        total = TABLE[name].lower.emit(s, s.argument("%total", dtype), x)
         s.store(total, "%y.p")
-        self.start = s.const(start, dtype).value.text
+        self.start = s.start_of(start, dtype).value.text
         self.next = total.value.text
-        self.body = s.text()
+        self.body, self.calls = s.text(), s.calls
 
-    def write(self, name: str) -> str:
-        return render("scan.ll.j2", scan=self, symbol=name)
+    def write(self, name: str, target: Target) -> str:
+        return render("scan.ll.j2", scan=self, symbol=name) + prelude(self.calls, target)
+
+
+def combine_of(node: Node) -> str:
+    return node.attributes.get("combine", node.op.name)  # type: ignore[no-any-return]
 
 
 def can(node: Node) -> bool:
-    return node.op.name in COMBINE and node.outputs[0].dtype.name not in ("bool", *HALVES)
+    return combine_of(node) in COMBINE and node.outputs[0].dtype.name not in ("bool", *HALVES)
 
 
 @template("scan", can, contiguous=True)
 def scan(build: Any, node: Node) -> None:
-    """cumsum and cumprod: sequential along the dimension, as NumPy does them."""
+    """Sequential along the dimension, as NumPy does it."""
     shape, dim = node.outputs[0].shape, node.attributes["dim"]
     operand, result = build.operand(node.inputs[0]), build.result(node.outputs[0])
     outer, n = (math.prod(shape[:dim]), shape[dim]) if shape else (1, 1)
     inner = math.prod(shape[dim + 1 :])
-    skeleton = Scan(node.op.name, node.outputs[0].dtype.name)
-    whole = identity("scan", vars(skeleton))
+    skeleton = Scan(combine_of(node), node.outputs[0].dtype.name)
+    whole = identity("scan", vars(skeleton), build.target if skeleton.calls else None)
     name = "s" + whole[:20]
-    build.add_module(name, Module(partial(skeleton.write, name), whole, (name,)))
+    write = partial(skeleton.write, name, build.target)
+    build.add_module(name, Module(write, whole, (name,)))
     number = build.plan.number[node]
     build.infos.append(KernelInfo(
         name, "scan", f"{node.op.name} of {outer}x{n}x{inner} along the middle",

@@ -137,6 +137,8 @@ def _filled(x: np.ndarray, index: np.ndarray, value: Any, dim: int) -> np.ndarra
 index_fill_op: Op = define(
     "index_fill", "self index -> result", infer=lambda self, index, **_: self,
     numpy=lambda x, index, *, dim, value: _filled(x, index, value, dim),
+    lower=Decompose(lambda self, index, *, dim, value: index_put_op(
+        self, self.new_full((), value), index, spec=_spec(dim)) if self.ndim else NotImplemented),
     samples=lambda rng: without_source(rng, value=1.5),
     vjp=dict(self=lambda grad, index, dim: index_fill_op(grad, index, dim=dim, value=0)),
 )  # fmt: skip
@@ -144,6 +146,8 @@ index_fill_tensor = define(
     "index_fill_tensor", "self index value -> result", node="IndexFillBackward1",
     infer=lambda self, index, value, **_: self,
     numpy=lambda x, index, value, *, dim: _filled(x, index, value.astype(x.dtype), dim),
+    lower=Decompose(lambda self, index, value, *, dim: index_put_op(
+        self, value.to(self.dtype), index, spec=_spec(dim)) if self.ndim else NotImplemented),
     samples=lambda rng: [((*inputs, rng.standard_normal(())), attrs)
                          for inputs, attrs in without_source(rng)],
     vjp=dict(self=lambda grad, index, dim: index_fill_op(grad, index, dim=dim, value=0),

@@ -77,9 +77,14 @@ def _cross(a: np.ndarray, b: np.ndarray, *, dim: int) -> np.ndarray:
     return np.stack(parts, axis=dim)
 
 
+def _cross_parts(self: Any, other: Any, *, dim: int) -> Any:
+    """The components of each operand moved round by one and by two."""
+    return self.roll(-1, dim) * other.roll(-2, dim) - self.roll(-2, dim) * other.roll(-1, dim)
+
+
 cross_op: Op = define(
     "linalg_cross", "self other -> result",
-    numpy=_cross,
+    numpy=_cross, lower=Decompose(_cross_parts),
     infer=lambda self, other, *, dim: TensorType(
         self.dtype, broadcast_shapes(self.shape, other.shape)),
     samples=drawn(((2, 3), (1, 3), {"dim": 1})),

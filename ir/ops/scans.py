@@ -112,10 +112,11 @@ def _running(name: str, ufunc: Any) -> Any:
         if x.dtype.kind == "f":
             hit |= np.isnan(x)
         steps = np.arange(x.shape[dim]).reshape((-1,) + (1,) * (x.ndim - dim - 1))
-        return values, scan(np.maximum, np.where(hit, steps, 0), dim)
+        indices = scan(np.maximum, np.where(hit, steps, 0), dim)
+        return np.take_along_axis(x, indices, dim), indices
 
     op = define(
-        name, "self -> values indices", numpy=evaluate,
+        name, "self -> values indices", numpy=evaluate, lower=Template("running"),
         infer=lambda self, *, dim: (self, TensorType(int64, self.shape)),
         vjp=dict(self=lambda grad_values, self_type, indices, dim: (
             zeros(TensorType(grad_values.dtype, self_type.shape)).scatter_add(
@@ -177,6 +178,7 @@ def _logcumsumexp_rule(grad: Any, self: Any, result: Any, dim: int) -> Any:
 
 logcumsumexp_op = define(
     "logcumsumexp", "self -> result", numpy=_logcumsumexp, infer=lambda self, *, dim: self,
+    lower=Template("scan"),
     vjp=dict(self=_logcumsumexp_rule),
     samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": d}) for d in (0, 1)],
 )  # fmt: skip
