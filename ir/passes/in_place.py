@@ -14,8 +14,8 @@ from ..lifetimes import Lifetimes
 
 def run(graph: Graph) -> Graph:
     lifetimes = Lifetimes(graph)
-    nodes = tuple(marked(node, overwritten(node, index, lifetimes))
-                  for index, node in enumerate(graph.nodes))  # fmt: skip
+    nodes = tuple([marked(node, overwritten(node, index, lifetimes))
+                   for index, node in enumerate(graph.nodes)])  # fmt: skip
     outputs = tuple(replace(o, donated=lifetimes.may_donate(o)) for o in graph.outputs)
     result = graph.replace(nodes=nodes, outputs=outputs)
     return graph if result.nodes == graph.nodes and same_outputs(graph, result) else result
@@ -23,12 +23,13 @@ def run(graph: Graph) -> Graph:
 
 def overwritten(node: Node, index: int, lifetimes: Lifetimes) -> tuple[int, ...]:
     """Positions of the operands whose memory the node's result may take, each value once."""
-    return tuple(k for k, var in enumerate(node.inputs)
-                 if node.inputs.index(var) == k and lifetimes.may_overwrite(index, k))  # fmt: skip
+    inputs = node.inputs
+    return tuple([k for k, var in enumerate(inputs)
+                  if inputs.index(var) == k and lifetimes.may_overwrite(index, k)])  # fmt: skip
 
 
 def marked(node: Node, over: tuple[int, ...]) -> Node:
-    return node if node.over == over else replace(node, over=over)
+    return node if node.over == over else node.taking(over)
 
 
 def same_outputs(a: Graph, b: Graph) -> bool:

@@ -38,14 +38,15 @@ def rebuild(
                 builder.place, builder.origin = node.place, node.origin
                 results = rule(node, operands)
             if results is None:
-                nodes.append(keep(node, now))
+                nodes.append(keep(node, now) if now else node)
             else:
                 changed = True
                 listed = results if isinstance(results, tuple) else (results,)
                 now.update((old, new.var) for old, new in zip(node.outputs, listed))
             if producers is not None:
                 for made in nodes[first:]:
-                    producers.update(dict.fromkeys(made.outputs, made))
+                    for var in made.outputs:
+                        producers[var] = made
     if not changed:
         return graph
     outputs = tuple(Output(now.get(o.var, o.var), o.kind, o.target) for o in graph.outputs)
