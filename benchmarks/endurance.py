@@ -96,10 +96,43 @@ def deep(nodes: int) -> int:
     return 0
 
 
+def wide(nodes: int) -> int:
+    """As many nodes side by side, of one leaf, joined by one more."""
+    start = time.perf_counter()
+    x = torch.ones(3, requires_grad=True)
+    torch.stack([x * 2 for _ in range(nodes)]).sum().backward()
+    assert x.grad.tolist() == [2.0 * nodes] * 3
+    print(f"wide: {nodes} nodes in {time.perf_counter() - start:.1f} s", flush=True)
+    return 0
+
+
+def recorded(nodes: int) -> int:
+    """A compiled function of as many ops, forward and backward; then it is called again."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(nodes // 4):
+            x = (x * 0.999 + 0.001).sin() * 1.01
+        return x.sum()
+
+    def call() -> tuple[list[float], float]:
+        x.grad, start = None, time.process_time()
+        compiled(x).backward()
+        return x.grad.tolist(), time.process_time() - start
+
+    compiled, x = torch.compile(function), torch.ones(3, requires_grad=True)
+    (expected, first), (grad, _), (_, replay) = call(), call(), call()
+    assert all(abs(a - b) <= 1e-3 * abs(b) for a, b in zip(grad, expected))
+    print(f"recorded: {nodes} ops in {first:.1f} s of processor time, {resident() / 2**20:.0f} MB; "
+          f"again in {1000 * replay:.1f} ms", flush=True)  # fmt: skip
+    return 0
+
+
 PARTS = {
     "compile": (10_000, lambda times: watch("compile", compile_and_drop, times)),
     "eager": (1_000_000, lambda times: watch("eager", make_eager_step(), times)),
     "deep": (100_000, deep),
+    "wide": (100_000, wide),
+    "recorded": (100_000, recorded),
 }
 
 

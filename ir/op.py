@@ -8,7 +8,7 @@ Note [The save list]
     input or an output (its value is saved), `<input>_type` or `<output>_type` (nothing is saved),
     an attribute, `grads` (all gradients of a variadic output), `needs` (which inputs of a joint
     rule want a gradient) and, where the input is variadic, `i` (its position). `define()` refuses
-    any other name.
+    any other name. A joint rule of a variadic input alone gives the gradients of all its members.
 
 Note [Numbers beside halves]
     A number or 0-d tensor beside 16-bit floats is rounded to one of them first, but where a kernel
@@ -161,6 +161,11 @@ class Op:
         if self.variadic is not None and position >= self.variadic:
             position = self.variadic
         return self.rules.get(position)
+
+    @property
+    def many_at_once(self) -> bool:
+        """Does one rule give the gradients of all members of the variadic input?"""
+        return self.variadic in self.rules and self.rules[self.variadic].joint
 
     @property
     def differentiable(self) -> bool:

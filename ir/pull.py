@@ -81,7 +81,7 @@ def puller(op: Op, needs: tuple[bool, ...]) -> Puller:
     return found
 
 
-def _fitted(target: str, value: str, position: int) -> list[str]:
+def _fitted(target: str, value: str, position: int | str) -> list[str]:
     """The lines that make a rule's result fit its input."""
     return [f"{target} = frame.fit_input({value}, {position})"]
 
@@ -89,7 +89,7 @@ def _fitted(target: str, value: str, position: int) -> list[str]:
 def write_puller(
     op: Op,
     needs: tuple[bool, ...],
-    fitted: Callable[[str, str, int], list[str]],
+    fitted: Callable[[str, str, int | str], list[str]],
     first: Sequence[str] = (),
     saved: dict[int, str] | None = None,
     **names: Any,
@@ -100,7 +100,10 @@ def write_puller(
     """
     names.update(needs=needs, defaults=op.defaults, __name__=__name__)
     lines = ["def pull(frame, grads):", *(f"    {line}" for line in first)]
-    lines += [f"    r{k} = None" for k in range(len(needs))]
+    at_once = op.variadic if op.many_at_once else len(needs)
+    names["many"] = len(needs) - at_once
+    lines += [f"    r{k} = None" for k in range(at_once)]
+    lines += ["    rest = [None] * many"] if op.many_at_once else []
     done: set[int] = set()
     for position, needed in enumerate(needs):
         if not needed or position in done:
@@ -115,7 +118,12 @@ def write_puller(
         texts = _arguments(op, rule, position, len(needs), saved or {})
         call = f"rule{position}({', '.join(texts)})"
         lines.append(f"    if {_condition(rule)}:")
-        if rule.joint:
+        if position >= at_once:
+            done.update(range(position, len(needs)))
+            lines.append(f"        for k, part in enumerate({call}):")
+            lines += [f"            {line}" for line in fitted("part", "part", f"k + {at_once}")]
+            lines.append("            rest[k] = part")
+        elif rule.joint:
             done.update(rule.targets)
             lines.append(f"        parts = {call}")
             for k, t in enumerate(rule.targets):
@@ -123,7 +131,8 @@ def write_puller(
                     lines += [f"        {line}" for line in fitted(f"r{t}", f"parts[{k}]", t)]
         else:
             lines += [f"        {line}" for line in fitted(f"r{position}", call, position)]
-    lines.append(f"    return [{', '.join(f'r{k}' for k in range(len(needs)))}]")
+    results = [f"r{k}" for k in range(at_once)] + ["*rest"] * op.many_at_once
+    lines.append(f"    return [{', '.join(results)}]")
     puller: Puller = function_of("\n".join(lines), f"<wengert pull {op.name}>", names)
     return puller
 

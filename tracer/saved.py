@@ -150,7 +150,7 @@ class Plan:
 def uniform_puller(op: Op, needs: tuple[bool, ...], keys: tuple[int, ...]) -> Any:
     """The puller of nodes whose tensors have one type; a gradient that is passed on has it, too."""
 
-    def fitted(target: str, value: str, position: int) -> list[str]:
+    def fitted(target: str, value: str, position: int | str) -> list[str]:
         return [
             f"{target} = {value}",
             f"if {target} is not grads[0] and {target} is not None and not (",

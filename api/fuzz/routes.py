@@ -118,7 +118,11 @@ def reference(program: Program, observer: Observer, wide: bool = True) -> list[O
             captured = captured_inputs(program, wide)
             space = {**captured, "observe": observer.observe, "near": observer.near}
             function = function_of(widened(text) if wide else text, space)
-            return [call(program, function, captured, k, wide) for k in range(program.calls)]
+            outcomes = []
+            for k in range(program.calls):
+                outcomes.append(call(program, function, captured, k, wide))
+                observer.between_calls(captured)
+            return outcomes
         finally:
             torch.set_default_dtype(before)
 
@@ -170,6 +174,15 @@ class Observer:
 
     def factors(self, shape: tuple[int, ...]) -> np.ndarray:
         return 1 + self.noise * self.rng.uniform(-1, 1, shape)
+
+    def between_calls(self, captured: dict[str, Any]) -> None:
+        """What a call wrote to and the next one reads was rounded, too."""
+        torch = grammar.namespace()["torch"]
+        for value in captured.values():
+            written = isinstance(value, torch.Tensor) and value._version > 0
+            if self.noise and written and value.is_floating_point():
+                with torch.no_grad():
+                    value.copy_(self.disturbed(value))
 
     def disturbed(self, value: Any) -> Any:
         torch = grammar.namespace()["torch"]

@@ -32,10 +32,13 @@ def _cat_infer(*tensors: TensorType, dim: int) -> TensorType:
     return TensorType(dtype, (*first[:dim], total, *first[dim + 1 :]))
 
 
-def _cat_rule(grad: Any, tensors_type: Any, i: int, dim: int) -> Any:
-    start = sum(t.shape[dim] for t in tensors_type[:i])
-    stop = start + tensors_type[i].shape[dim]
-    return slice_op(grad, dim=dim, start=start, stop=stop, step=1)
+def _cat_rule(grad: Any, tensors_type: Any, needs: Any, dim: int) -> list[Any]:
+    parts, start = [], 0
+    for type_, needed in zip(tensors_type, needs):
+        stop = start + type_.shape[dim]
+        parts.append(slice_op(grad, dim=dim, start=start, stop=stop, step=1) if needed else None)
+        start = stop
+    return parts
 
 
 def _cat(*tensors: np.ndarray, dim: int) -> np.ndarray:
@@ -51,7 +54,7 @@ cat = define(
     "cat", "*tensors -> result", moves_data=True, infer=_cat_infer, lower=Template("concat"),
     batch="shift", numpy=_cat,
     samples=lambda rng: [((rng.standard_normal((3, 2)), rng.standard_normal((3, 1))), {"dim": 1})],
-    vjp=dict(tensors=_cat_rule),
+    vjp={("tensors",): _cat_rule},
 )  # fmt: skip
 stack = define(
     "stack", "*tensors -> result", moves_data=True, batch="shift",
@@ -62,7 +65,8 @@ stack = define(
                                               dim=dim)),
     samples=lambda rng: [((rng.standard_normal(3), rng.standard_normal(3)),
         {"dim": d}) for d in (0, 1)],
-    vjp=dict(tensors=lambda grad, i, dim: select_op(grad, dim=dim, index=i)),
+    vjp={("tensors",): lambda grad, needs, dim: [
+        select_op(grad, dim=dim, index=k) if needed else None for k, needed in enumerate(needs)]},
 )  # fmt: skip
 
 

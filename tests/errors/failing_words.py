@@ -177,3 +177,9 @@ def state_hooked(register):
     net = nn.Linear(2, 2)
     register(net)
     net.load_state_dict(net.state_dict())
+
+
+def hook_of_step(hook):
+    optimizer = sgd()
+    optimizer.register_step_pre_hook(hook)
+    optimizer.step()

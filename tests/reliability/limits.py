@@ -1,4 +1,8 @@
-"""Code run in a process of its own, with limits on memory and time."""
+"""Code run in a process of its own, with limits on memory and time.
+
+`WENGERT_OFTEN=10 python -m pytest tests/reliability` kills, forks, interrupts and damages files ten
+times as often as usual.
+"""
 
 import os
 import resource
@@ -7,6 +11,14 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+# no bytecode: where files can't grow, Python leaves half of one behind that nobody can import
+CHILD = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+OFTEN = int(os.environ.get("WENGERT_OFTEN", "1"))
+
+
+def often(count):
+    """`range(count)`, or longer where a long run was asked for."""
+    return range(count * OFTEN)
 
 
 def limited(code, *, memory=None, file_size=None, seconds=120, check=True, **environment):
@@ -17,12 +29,13 @@ def limited(code, *, memory=None, file_size=None, seconds=120, check=True, **env
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
-    start = f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
+    seconds *= OFTEN
+    start = f"import sys; sys.path.insert(0, {str(HERE)!r})\nfrom limits import often\n"
     if memory is not None:
         start += f"from limits import limit_memory\nlimit_memory({memory})\n"
     done = subprocess.run(
         [sys.executable, "-c", start + code], capture_output=True, text=True, timeout=4 * seconds,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment}, preexec_fn=limit,
+        env={**os.environ, **CHILD, **environment}, preexec_fn=limit,
     )  # fmt: skip
     if check:
         assert done.returncode == 0, done.stdout + done.stderr

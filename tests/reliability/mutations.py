@@ -2,6 +2,8 @@
 
 import random
 
+from limits import often
+
 
 def flipped(data, draw):
     """Some bits changed."""
@@ -39,5 +41,5 @@ KINDS = (flipped, cut, grown, exchanged)
 def damaged(data, count, seed=0):
     """`count` damaged forms of `data`."""
     draw = random.Random(seed)
-    for _ in range(count):
+    for _ in often(count):
         yield draw.choice(KINDS)(data, draw)

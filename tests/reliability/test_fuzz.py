@@ -14,7 +14,8 @@ from wengert.fuzz.program import Input, Program, Statement
 from wengert.fuzz.routes import run
 from wengert.ir.op import TABLE
 
-SHORT = range(40)
+# the last were reports of a judge that knew less: singular matrices, writes that the next call reads
+SHORT = (*range(40), 50145, 7100359)
 
 
 @pytest.mark.parametrize("seed", SHORT)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 import wengert as torch
-from limits import limited
+from limits import limited, often
 
 START = """
 import os, signal, threading, time
@@ -47,7 +47,7 @@ def work():
         f(x)
         torch.compile(lambda x, k=time.monotonic(): x * k)(torch.ones(3))
 thread = threading.Thread(target=work); thread.start()
-for turn in range(12):
+for turn in often(12):
     child = os.fork()
     if child == 0:
         signal.alarm(60)
@@ -75,7 +75,7 @@ def test_threads_come_and_go():
         except BaseException as error:
             wrong.append(error)
 
-    for _ in range(25):
+    for _ in often(25):
         threads = [threading.Thread(target=work, args=(k % 5,)) for k in range(8)]
         for thread in threads:
             thread.start()
@@ -127,7 +127,7 @@ for _ in range(3):
     step(one)
 interrupts = 0
 signal.signal(signal.SIGALRM, signal.default_int_handler)
-for turn in range(200):
+for turn in often(200):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.0002 + 0.00001 * turn)
         while True:

@@ -6,7 +6,7 @@ import os
 import pytest
 import wengert as torch
 from limits import limited
-from wengert.runtime import cache, jit
+from wengert.runtime import cache, jit, store
 
 PLENTY = 1 << 20
 
@@ -31,11 +31,11 @@ def directory(tmp_path, monkeypatch):
 KILLING = """
 import hashlib, os, signal, time
 import wengert as torch
-from wengert.runtime import cache
+from wengert.runtime import store
 
 def killed_often(work, times):
     \"\"\"Forks children that do `work(number)` for ever, and kills each in the middle.\"\"\"
-    for turn in range(times):
+    for turn in often(times):
         ready, done = os.pipe()
         child = os.fork()
         if child == 0:
@@ -44,11 +44,12 @@ def killed_often(work, times):
                 work(number)
                 number += 1
                 os.write(done, b".")
-        os.read(ready, 1)
+        os.close(done)
+        assert os.read(ready, 1), "the child ended by itself"
         time.sleep(0.002 * (turn % 7))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        os.close(ready), os.close(done)
+        os.close(ready)
 """
 
 
@@ -71,14 +72,14 @@ for _ in range(20):
 def test_killed_while_writing_the_cache(directory):
     limited(KILLING + """
 def work(number):
-    cache._write(hashlib.sha256(b"%d" % (number % 5)).digest(), bytes(300_000))
+    store.put(hashlib.sha256(b"%d" % (number % 5)).digest(), bytes(300_000))
 killed_often(work, 40)
 for name in os.listdir(os.environ["WENGERT_CACHE_DIR"]):
-    if name.endswith(cache.SUFFIX):
+    if name.endswith(store.SUFFIX):
         data = open(os.path.join(os.environ["WENGERT_CACHE_DIR"], name), "rb").read()
-        assert cache._fault(data, bytes.fromhex(name.removesuffix(cache.SUFFIX))) == "", name
+        assert store._fault(data, bytes.fromhex(name.removesuffix(store.SUFFIX))) == "", name
 """)  # fmt: skip
-    assert list(directory.glob("*" + cache.SUFFIX))
+    assert list(directory.glob("*" + store.SUFFIX))
 
 
 # --- no room, no permission ----------------------------------------------------------------------
@@ -114,11 +115,11 @@ def test_a_full_disk_under_the_cache(tmp_path):
     done = limited("""
 import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 import wengert as torch
-from wengert.runtime import cache
+from wengert.runtime import store
 f = torch.compile(lambda x: (x.tanh() * 2).sum())
 for _ in range(3):
     assert abs(f(torch.ones(5)).item() - 10 * torch.ones(()).tanh().item()) < 1e-5
-print(cache.info().entries)
+print(store.info().entries)
 """, file_size=100, WENGERT_CACHE_DIR=str(tmp_path / "objects"))  # fmt: skip
     assert done.stdout == "0\n" and not list((tmp_path / "objects").glob("*"))
 
@@ -145,9 +146,9 @@ def test_directories_that_cannot_be_written(directory, monkeypatch, number, tmp_
 
 
 def older(data, key):
-    fields = list(cache.HEADER.unpack_from(data))
-    fields[1] = cache.FORMAT - 1
-    return cache.HEADER.pack(*fields) + data[cache.HEADER.size :]
+    fields = list(store.HEADER.unpack_from(data))
+    fields[1] = store.FORMAT - 1
+    return store.HEADER.pack(*fields) + data[store.HEADER.size :]
 
 
 DAMAGES = {
@@ -163,7 +164,7 @@ DAMAGES = {
 @pytest.mark.parametrize("words", DAMAGES)
 def test_damaged_entries_are_rebuilt_with_a_line_of_log(directory, words, monkeypatch, capfd):
     cache.build(text_of(3), ["answer"])
-    (path,) = directory.glob("*" + cache.SUFFIX)
+    (path,) = directory.glob("*" + store.SUFFIX)
     whole = path.read_bytes()
     path.write_bytes(DAMAGES[words](whole, bytes.fromhex(path.stem)))
     cache._memory.clear()
@@ -182,22 +183,22 @@ def test_objects_of_another_cpu_are_not_found(directory, monkeypatch):
     other = jit.Host(**{**here.__dict__, "cpu": "another", "features": "+another"})
     monkeypatch.setattr(jit, "host", lambda: other)
     cache._memory.clear()
-    assert cache._read(cache.key_of(text_of(5), jit.DEFAULT)) is None
+    assert store.get(cache.key_of(text_of(5), jit.DEFAULT)) is None
     monkeypatch.setattr(jit, "host", lambda: here)
-    assert cache._read(cache.key_of(text_of(5), jit.DEFAULT)) is not None
+    assert store.get(cache.key_of(text_of(5), jit.DEFAULT)) is not None
 
 
 def test_entries_of_other_owners_are_refused(directory, monkeypatch, capfd):
     cache.build(text_of(4), ["answer"])
     key = cache.key_of(text_of(4), jit.DEFAULT)
-    assert cache._read(key) is not None
-    (path,) = directory.glob("*" + cache.SUFFIX)
+    assert store.get(key) is not None
+    (path,) = directory.glob("*" + store.SUFFIX)
     monkeypatch.setenv("WENGERT_LOG", "cache")
     if os.getuid() == 0:
         os.chown(path, 12345, -1)
     else:
         monkeypatch.setattr(cache, "_strangers", lambda owner: "is owned by another user")
-    assert cache._read(key) is None
+    assert store.get(key) is None
     assert "owned by another user" in capfd.readouterr().err
     assert directory.stat().st_mode & 0o777 == 0o700
 
