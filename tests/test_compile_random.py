@@ -3,7 +3,8 @@
 A program is a list of steps over a few tensors: pointwise ops, views, in-place writes (also through
 views, and into tensors from outside), reductions, branches and loops on values, looks at values,
 masks, dropout, detach and no_grad. It is drawn once, then run eagerly and compiled on several
-inputs, while what it finds in closures and containers changes from call to call.
+inputs, while what it finds in closures and containers changes from call to call, and something may
+be written before backward.
 """
 
 import pytest
@@ -60,6 +61,17 @@ step = st.one_of(
 )
 
 
+# what may happen between forward and backward
+LATE = (
+    lambda x, y, last: None,
+    lambda x, y, last: x.data.mul_(0.5),
+    lambda x, y, last: torch.no_grad()(x.mul_)(0.5),
+    lambda x, y, last: y.add_(1),
+    lambda x, y, last: last.data.mul_(2),
+    lambda x, y, last: torch.no_grad()(last.mul_)(2) if last is not x else None,
+)
+
+
 def same_shape(values, like):
     return [v for v in values if v.shape == like.shape]
 
@@ -108,8 +120,9 @@ class Outside:
 
 
 def make(program, outside):
-    def function(x, y):
-        values = [x * outside.scale, y * outside.buffer + sum(outside.items)]
+    def function(x, given, shift):
+        y = given["y"]
+        values = [x * outside.scale - shift, y * outside.buffer + sum(outside.items)]
         for kind, what, pick in program:
             if kind == "outside":
                 with torch.no_grad():
@@ -120,19 +133,26 @@ def make(program, outside):
                 values.append(result)
         with torch.no_grad():
             y.mul_(0.9)
-        return sum(v.sum() for v in values), values[-1]
+        return {"total": sum(v.sum() for v in values), "last": values[-1], "shift": shift * 2}
 
     return function
 
 
-def outcome(function, outside, x_values, y_values, seed):
+def outcome(function, outside, x_values, y_values, seed, late):
     torch.manual_seed(seed)
     x = torch.tensor(x_values, requires_grad=True)
     y = torch.tensor(y_values)
-    total, last = function(x, y)
-    total.backward()
-    return (total.detach(), last.detach(), x.grad, y, outside.buffer, *outside.items,
-            torch.rand(1))  # fmt: skip
+    found = function(x, {"y": y}, 0.25 * seed)
+    total, last = found["total"], found["last"]
+    late(x, y, last)
+    try:
+        total.backward()
+        grad = x.grad
+    except RuntimeError as error:
+        assert "modified by an inplace operation" in str(error), error
+        grad = torch.tensor(torch.nan)  # of how far backward came nothing is promised
+    return (total.detach(), last.detach(), grad, y, outside.buffer, *outside.items,
+            torch.rand(1), torch.tensor(found["shift"]))  # fmt: skip
 
 
 def close(a, b):
@@ -142,8 +162,9 @@ def close(a, b):
 @pytest.mark.parametrize("backend", ["interpreter", "llvm"])
 @settings(max_examples=25, deadline=None,
           suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
-@given(program=st.lists(step, min_size=1, max_size=8), seed=st.integers(0, 1000))
-def test_random_programs(backend, program, seed, monkeypatch):
+@given(program=st.lists(step, min_size=1, max_size=8), seed=st.integers(0, 1000),
+       late=st.sampled_from(LATE))  # fmt: skip
+def test_random_programs(backend, program, seed, late, monkeypatch):
     monkeypatch.setenv("WENGERT_STRICT", "1")
     monkeypatch.setenv("WENGERT_BACKEND", backend)
     sides = Outside(), Outside()
@@ -151,7 +172,7 @@ def test_random_programs(backend, program, seed, monkeypatch):
     for k in range(4):
         torch.manual_seed(seed + k)
         x, y = torch.randn(3, 4).tolist(), torch.randn(3, 4).tolist()
-        results = [outcome(f, o, x, y, k) for f, o in zip((function, compiled), sides)]
+        results = [outcome(f, o, x, y, k, late) for f, o in zip((function, compiled), sides)]
         for side in sides:
             side.change(k)
         for a, b in zip(*results, strict=True):

@@ -58,3 +58,25 @@ def test_outcomes_of_branches_are_counted():
     for k in range(1, 6):
         f(torch.full((2,), float(k)))
     assert "outcomes seen: 2" in f.explain()
+
+
+def broken(graph):
+    raise ZeroDivisionError("inside the compiler")
+
+
+def test_a_fault_of_the_compiler_is_one_warning(monkeypatch):
+    monkeypatch.setattr("wengert.backend.compile_graph", broken)
+    monkeypatch.delenv("WENGERT_STRICT", raising=False)
+    f = torch.compile(scaled)
+    with pytest.warns(RuntimeWarning, match="W001.*\n.*wengert bug") as seen:
+        results = [f(torch.ones(3)), f(torch.ones(3)), f(torch.ones(3, 3))]
+    assert len(seen) == 1 and seen[0].filename == __file__
+    assert all(torch.equal(r, torch.ones_like(r) * scale) for r in results)
+    assert "internal fault" in f.explain()
+
+
+def test_strict_raises_faults(monkeypatch):
+    monkeypatch.setattr("wengert.backend.compile_graph", broken)
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+    with pytest.raises(ZeroDivisionError, match="inside the compiler"):
+        torch.compile(scaled)(torch.ones(3))
