@@ -8,8 +8,8 @@ from typing import Any
 # Submodules: `torch.nn` is the module `wengert.nn`.
 MODULES = (
     "accelerator", "amp", "backends", "cuda", "distributed", "distributions", "func", "jit", "mps",
-    "multiprocessing", "nn", "optim", "random", "serialization", "testing", "utils", "version",
-    "xpu",
+    "multiprocessing", "nn", "optim", "profiler", "random", "serialization", "testing", "utils",
+    "version", "xpu",
 )  # fmt: skip
 
 # Names found in a module of the package.

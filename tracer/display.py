@@ -9,9 +9,19 @@ from .convert import escape
 from .printing import format_tensor
 from .tensor import PLAIN
 
+# While dual tensors live: gives the value of a tensor without its tangent, and the tangent.
+unpack: Any = None
+
 
 def tensor_text(tensor: Any) -> str:
     """What `print(tensor)` shows."""
+    tangent = None
+    if unpack is not None:
+        tensor, tangent = unpack(tensor)
+    return _text(tensor, None if tangent is None else f"{tangent}")  # a number, if it has no dims
+
+
+def _text(tensor: Any, tangent: str | None) -> str:
     escape(tensor, "printing")
     try:
         node = tensor.grad_fn
@@ -25,4 +35,5 @@ def tensor_text(tensor: Any) -> str:
         requires_grad=tensor.requires_grad,
         grad_fn=name,
         class_name="tensor" if type(tensor) in PLAIN else type(tensor).__name__,
+        tangent=tangent,
     )

@@ -11,3 +11,12 @@ from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 def Variable(data, requires_grad=False, volatile=False):
     """The tensor itself: Variables and Tensors are one since torch 0.4."""
     return data.detach().requires_grad_(requires_grad)
+
+
+def __getattr__(name):
+    """`autograd.profiler` is imported when it is first named."""
+    if name == "profiler":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.profiler")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -7,6 +7,7 @@ vector, and its own gradient is the Jacobian-vector product.
 
 from typing import NamedTuple
 
+from ..tracer import display
 from ..tracer.backward import grad as autograd_grad
 from ..tracer.eager import history
 from ..tracer.engine import count_dependencies
@@ -39,6 +40,7 @@ def enter_dual_level():
     if _levels:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _levels.append([])
+    display.unpack = unpack_dual
     return len(_levels) - 1
 
 
@@ -52,6 +54,7 @@ def exit_dual_level(*, level=None):
             "not supported."
         )
     _levels.pop()
+    display.unpack = None
 
 
 def make_dual(tensor, tangent, *, level=None):

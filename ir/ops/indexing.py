@@ -12,7 +12,7 @@ import numpy as np
 
 from ..dims import as_index
 from ..op import Op, Template, define
-from ..types import TensorType, bool_, broadcast_shapes, int64
+from ..types import TensorType, bool_, broadcast_shapes, int64, type_word
 from ..value import Value, public
 from .accumulate import combine_at, positions_of
 from .arithmetic import alias
@@ -166,7 +166,8 @@ def apply_basic(input: Any, items: list[Any]) -> tuple[Any, list[Any]]:
     result, dim = input, 0
     indices: list[Any] = []
     for item in items:
-        if isinstance(item, Value) and not item.ndim:
+        # in vmap, one number per example: an index like others
+        if isinstance(item, Value) and not item.ndim and not getattr(item, "_batched", False):
             item = bool(item) if item.dtype.name in ("bool", "uint8") else int(item)
         if item is None:
             result = unsqueeze_op(result, dim=dim)
@@ -339,13 +340,6 @@ def _write_view(input: Any, viewed: Any, value: Any) -> None:
 
 
 def _fit_value(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    if value.dtype is not dtype:
-        if value.ndim == 0:
-            value = value.to(dtype)
-        else:
-            raise RuntimeError("Index put requires the source and destination dtypes match, got "
-                               f"{dtype.name} for the destination and {value.dtype.name} for the "
-                               "source.")  # fmt: skip
     lead = len(value.shape) - len(shape)
     if lead > 0 and all(n == 1 for n in value.shape[:lead]):
         value = value.reshape(tuple(value.shape)[lead:])
@@ -356,6 +350,10 @@ def _fit_value(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if not fits:
         raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.shape)} cannot be "
                            f"broadcast to indexing result of shape {list(shape)}")  # fmt: skip
+    if value.dtype is not dtype:
+        raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                           f"{type_word(dtype)} for the destination and {type_word(value.dtype)} "
+                           "for the source.")  # fmt: skip
     return value.expand(shape)
 
 

@@ -69,6 +69,17 @@ stack = define(
         select_op(grad, dim=dim, index=k) if needed else None for k, needed in enumerate(needs)]},
 )  # fmt: skip
 
+# The outputs of an LSTM's steps, under the name of the fused layer that torch runs on the CPU.
+lstm_outputs = define(
+    "lstm_outputs", "*tensors -> result", moves_data=True, batch="decompose",
+    node="MkldnnRnnLayerBackward0",
+    numpy=lambda *tensors: np.stack(tensors),
+    infer=lambda *tensors: TensorType(tensors[0].dtype, (len(tensors), *tensors[0].shape)),
+    lower=Decompose(lambda *tensors: stack(*tensors, dim=0)),
+    samples=lambda rng: [((rng.standard_normal(3), rng.standard_normal(3)), {})],
+    vjp=dict(tensors=lambda grad, i: select_op(grad, dim=0, index=i)),
+)  # fmt: skip
+
 
 def tensor_list(name: str, tensors: Any) -> list[Any]:
     """A non-empty list of Values of one dtype, by promotion."""

@@ -355,7 +355,8 @@ def expand(input: Any, *shape: Any, implicit: bool = False, **named: Any) -> Any
 
 def _expanded(size: tuple[int, ...], shape: tuple[int, ...], lead: int) -> tuple[int, ...]:
     result = list(size)
-    for place, wanted in enumerate(size):
+    for place in reversed(range(len(size))):  # torch meets the last mismatch first
+        wanted = size[place]
         have = shape[place - lead] if place >= lead else None
         if wanted == -1:
             if have is None:

@@ -104,6 +104,10 @@ class Conversion:
         """Raises, as torch without CUDA does."""
         return self._apply(lambda t: t.cuda(device))
 
+    def xpu(self, device: Any = None) -> Any:
+        """Raises, as torch without XPU does."""
+        return self._apply(lambda t: t.xpu(device))
+
     def type(self, dst_type: Any) -> Any:
         """Casts parameters and buffers."""
         return self._apply(lambda t: t.type(dst_type))

@@ -10,10 +10,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ... import cat, stack
+from ...ir.ops.joining import lstm_outputs
+from ...ir.types import bfloat16, float16, float32
 from ...tracer.tensor import Tensor
 from .. import functional as F
 
 State = tuple[Tensor, ...]
+FUSED = (float32, bfloat16, float16)  # dtypes of torch's fused LSTM layer
 
 
 class Weights(NamedTuple):
@@ -85,7 +88,8 @@ def run_layer(mode: str, input: Tensor, state: State, w: Weights, reverse: bool)
         outputs.append(state[0])
     if reverse:
         outputs.reverse()
-    return stack(outputs, dim=0), state
+    fused = mode == "LSTM" and w.hr is None and input.dtype in FUSED
+    return lstm_outputs(*outputs) if fused else stack(outputs, dim=0), state
 
 
 def run_packed(
