@@ -25,6 +25,7 @@ from ..ir.program import (
     Word,
 )
 from . import (
+    expand_frames,  # noqa: F401  enters its rules
     expand_order,  # noqa: F401  enters its rules
     expand_windows,  # noqa: F401  enters its rules
     order,  # noqa: F401  enters its templates
