@@ -7,9 +7,9 @@ from typing import Any
 
 # Submodules: `torch.nn` is the module `wengert.nn`.
 MODULES = (
-    "accelerator", "amp", "backends", "cuda", "distributed", "distributions", "func", "jit", "mps",
-    "multiprocessing", "nn", "optim", "profiler", "random", "serialization", "testing", "utils",
-    "version", "xpu",
+    "accelerator", "amp", "backends", "compiler", "cuda", "distributed", "distributions", "func",
+    "futures", "jit", "mps", "multiprocessing", "nn", "onnx", "optim", "profiler", "random",
+    "serialization", "testing", "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names found in a module of the package.
@@ -25,6 +25,9 @@ NAMES = {
     "typename": "nn.modules._names",
     **dict.fromkeys(("autocast", "clear_autocast_cache", "get_autocast_dtype", "GradScaler",
                      "is_autocast_enabled"), "amp"),
+    **dict.fromkeys(
+        ("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
+         "sparse_csc_tensor", "sparse_csr_tensor"), "sparse"),
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "lowrank"),
     **dict.fromkeys(
         ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",

@@ -29,7 +29,7 @@ from ..ir.types import TensorType, bool_, float32, float64
 from ..ir.value import FUNCTIONS, Value
 from . import hooks
 from .eager import history, run
-from .fast_text import BINARY, EDGE, EVALUATE, IS_PLAIN, RECORD, UNARY, WRITE
+from .fast_text import BINARY, EDGE, EVALUATE, HEADS, IS_PLAIN, RECORD, UNARY, WRITE
 from .large import LARGE
 from .places import USERS_FILES, user_place
 from .quiet import CALM, quietly
@@ -118,6 +118,7 @@ def unary(op: Op, slow: Any) -> Any:
 def binary(op: Op, slow: Any) -> Any:
     """`slow` with the short way before it."""
     text = BINARY.format(
+        head=HEADS[bool(op.attributes)],
         evaluate=_evaluate(op, "a, b", "x, y", "x._requires_grad or y._requires_grad"),
         evaluate_number=_evaluate(op, "x._array, y", "x, y", "x._requires_grad"),
         edge_x=EDGE.format(v="x"),

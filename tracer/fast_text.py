@@ -98,8 +98,18 @@ def call(x):
     return slow(x)
 """
 
+# Ops with attributes, as `alpha`, leave calls that name one to the long way.
+HEADS = {
+    False: "def call(x, other):\n",
+    True: """\
+def call(x, other, **attrs):
+    if attrs:
+        return slow(x, other, **attrs)
+""",
+}
+
 BINARY = """\
-def call(x, other):
+{head}\
     y = other
     dtype = x.dtype
     if (dtype is not float32 and dtype is not float64) or not (

@@ -32,6 +32,7 @@ def torch_name(monkeypatch):
     """`import torch` and its submodules reach the library."""
     for name in ("autograd", "autograd.function", "autograd.functional", "autograd.graph",
                  "autograd.forward_ad", "func", "nn", "nn.functional", "nn.utils", "nn.utils.prune",
+                 "nn.attention", "nn.modules", "nn.modules.utils", "compiler", "futures",
                  "profiler", "testing"):  # fmt: skip
         monkeypatch.setitem(
             sys.modules, f"torch.{name}", importlib.import_module(f"wengert.{name}")
