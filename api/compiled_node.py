@@ -9,6 +9,7 @@ import numpy as np
 
 from .executor import Executor
 from .ir.bind import state
+from .ir.graph import RANDOM, WRITE
 from .ir.partition import Partition
 from .ir.types import TensorType, uint8
 from .rewritten import AsEager
@@ -31,12 +32,18 @@ class Split:
     `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
     """
 
-    __slots__ = ("as_eager", "backward", "forward", "function", "parts", "rereads", "wanted")
+    __slots__ = ("as_eager", "backward", "forward", "function", "overwrites", "parts", "rereads",
+                 "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
         self.function, self.wanted, self.parts = function, wanted, parts
         self.forward, self.backward, self.as_eager = forward, backward, as_eager
+        # does it write over inputs that eager's saved values are made of? (states are kept)
+        inputs = function.trace.inputs
+        written = {o.target for o in function.trace.outputs
+                   if o.kind == WRITE and inputs[o.target].kind != RANDOM}  # fmt: skip
+        self.overwrites = not written.isdisjoint(as_eager.read_inputs)
         self.rereads = bool(
             function.held or parts.rereads or {*parts.saved_inputs} != {*as_eager.saved_inputs}
         )
@@ -97,7 +104,7 @@ class CompiledFunctionBackward(Node):
         arrived = [g for g in grads if g is not None]
         if state.grad_enabled:
             return self.differentiable_apply(grads, arrived)
-        if self.before is not None:
+        if self.before is not None and not self.split.overwrites:
             return self.apply_as_eager(grads)
         kept = [self.input_array(k) for k in self.split.parts.saved_inputs]
         arguments = [*self.saved, *kept, *[g._array for g in arrived]]
@@ -152,9 +159,7 @@ class CompiledFunctionBackward(Node):
         """An input as it was at the call, with its history."""
         if self.before is None or position not in self.before:
             return self.checked(position)
-        if position in self.split.as_eager.saved_inputs:
-            self.checked(position)
-        tensor = Tensor._wrap(self.before[position], self.inputs[position].dtype)
+        tensor = Tensor._wrap(self.input_array(position), self.inputs[position].dtype)
         edge = history(self.inputs[position])
         if edge is not None:
             tensor._requires_grad = True
@@ -187,7 +192,11 @@ class CompiledFunctionBackward(Node):
         )
 
     def input_array(self, position: int) -> np.ndarray:
-        return self.checked(position)._array
+        if self.before is None or position not in self.before:
+            return self.checked(position)._array
+        if position in self.split.as_eager.saved_inputs:
+            self.checked(position)
+        return self.before[position]  # type: ignore[no-any-return]
 
     def release(self, freed: Any) -> None:
         self.freed = freed

@@ -5,7 +5,8 @@ Note [Written inputs]
     inputs, results and views of them. Of those it sees what was written to them by way of `.data`,
     and it raises where a write was counted. A compiled backward may keep other things. So before
     memory of its inputs is written (`tracer/readers.py`) a node takes a copy, and backward then
-    runs as eager's would: `AsEager` computes again what eager had saved.
+    runs as eager's would: `AsEager` computes again what eager had saved. Where the function itself
+    has overwritten what that takes, backward runs on the copies.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from __future__ import annotations
 import numpy as np
 
 from .ir import interp
-from .ir.graph import RESULT, Graph
+from .ir.graph import RESULT, SAVED, Graph
 from .ir.partition import partition
-from .ir.passes import absent_gradients
+from .ir.passes import absent_gradients, dead_code
 
 
 class AsEager:
@@ -23,8 +24,12 @@ class AsEager:
 
     def __init__(self, joint: Graph):
         self.parts = partition(joint, as_eager=True)
-        results = [o.var for o in self.parts.forward.outputs if o.kind == RESULT]
-        self.result_count = len(results)
+        forward = self.parts.forward
+        results = [o.var for o in forward.outputs if o.kind == RESULT]
+        saved = tuple(o for o in forward.outputs if o.kind == SAVED)
+        self.forward = dead_code.run(forward.replace(outputs=saved))
+        read = {v for node in self.forward.nodes for v in node.present()} | {o.var for o in saved}
+        self.read_inputs = {k for k, i in enumerate(forward.inputs) if i.var in read}
         # what backward is given of forward, as numbers of results where it is one
         made = self.parts.saved[: len(self.parts.saved) - len(self.parts.saved_inputs)]
         self.shared = [results.index(var) if var in results else None for var in made]
@@ -45,7 +50,7 @@ class AsEager:
 
         Inputs are given as they were at the call and as they are now, results as they are now.
         """
-        made = interp.run(self.parts.forward, before)[self.result_count :]
+        made = interp.run(self.forward, before)
         saved = [array if number is None else results.get(number, array)
                  for number, array in zip(self.shared, made)]  # fmt: skip
         kept = [now[k] for k in self.saved_inputs]

@@ -155,6 +155,26 @@ def test_gradients_of_gradients_after_a_write():
     same(run)
 
 
+def test_a_function_that_writes_over_its_own_inputs():
+    def body(x, y):
+        result = (x + y).tanh()
+        with torch.no_grad():
+            y.mul_(0.5)
+        return result.sum()
+
+    def run(wrap):
+        f, seen = wrap(body), []
+        for k in range(4):
+            x = data(3, k=k, grad=True)
+            total = f(x, data(3, k=k + 1))
+            x.data.mul_(2)
+            total.backward()
+            seen.append(x.grad)
+        return seen
+
+    same(run)
+
+
 def test_parameters_stepped_while_another_loss_waits():
     def run(wrap):
         torch.manual_seed(1)
