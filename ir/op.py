@@ -163,9 +163,10 @@ class Op:
         return self.rules.get(position)
 
     @property
-    def many_at_once(self) -> bool:
-        """Does one rule give the gradients of all members of the variadic input?"""
-        return self.variadic in self.rules and self.rules[self.variadic].joint
+    def many_at_once(self) -> int | None:
+        """Where the variadic input starts, if one rule gives the gradients of all its members."""
+        rule = None if self.variadic is None else self.rules.get(self.variadic)
+        return self.variadic if rule is not None and rule.joint else None
 
     @property
     def differentiable(self) -> bool:

@@ -100,10 +100,10 @@ def write_puller(
     """
     names.update(needs=needs, defaults=op.defaults, __name__=__name__)
     lines = ["def pull(frame, grads):", *(f"    {line}" for line in first)]
-    at_once = op.variadic if op.many_at_once else len(needs)
-    names["many"] = len(needs) - at_once
-    lines += [f"    r{k} = None" for k in range(at_once)]
-    lines += ["    rest = [None] * many"] if op.many_at_once else []
+    single = len(needs) if op.many_at_once is None else op.many_at_once
+    lines += [f"    r{k} = None" for k in range(single)]
+    if single < len(needs):
+        lines.append(f"    rest = [None] * {len(needs) - single}")
     done: set[int] = set()
     for position, needed in enumerate(needs):
         if not needed or position in done:
@@ -118,10 +118,10 @@ def write_puller(
         texts = _arguments(op, rule, position, len(needs), saved or {})
         call = f"rule{position}({', '.join(texts)})"
         lines.append(f"    if {_condition(rule)}:")
-        if position >= at_once:
+        if position >= single:
             done.update(range(position, len(needs)))
             lines.append(f"        for k, part in enumerate({call}):")
-            lines += [f"            {line}" for line in fitted("part", "part", f"k + {at_once}")]
+            lines += [f"            {line}" for line in fitted("part", "part", f"k + {single}")]
             lines.append("            rest[k] = part")
         elif rule.joint:
             done.update(rule.targets)
@@ -131,7 +131,7 @@ def write_puller(
                     lines += [f"        {line}" for line in fitted(f"r{t}", f"parts[{k}]", t)]
         else:
             lines += [f"        {line}" for line in fitted(f"r{position}", call, position)]
-    results = [f"r{k}" for k in range(at_once)] + ["*rest"] * op.many_at_once
+    results = [f"r{k}" for k in range(single)] + ["*rest"] * (single < len(needs))
     lines.append(f"    return [{', '.join(results)}]")
     puller: Puller = function_of("\n".join(lines), f"<wengert pull {op.name}>", names)
     return puller

@@ -1,5 +1,8 @@
 """What the lines of the catalogue of errors are written in."""
 
+import io
+import zipfile
+
 import numpy as np
 import wengert as torch
 from wengert import distributions as dist
@@ -183,3 +186,68 @@ def hook_of_step(hook):
     optimizer = sgd()
     optimizer.register_step_pre_hook(hook)
     optimizer.step()
+
+
+def unlike_transform():
+    made = dist.Transform()
+    made.domain, made.codomain = dist.constraints.real, dist.constraints.simplex
+    return made
+
+
+def own_distribution():
+    class Own(dist.Normal):
+        def __init__(self):
+            super().__init__(0.0, 1.0)
+
+    return Own()
+
+
+def lopsided():
+    class Rows(data.Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, k):
+            return k
+
+        def __getitems__(self, indices):
+            return [0]
+
+    return Rows()
+
+
+def subset_of_own():
+    class Own(data.Subset):
+        def __getitem__(self, k):
+            return k
+
+    return Own([1, 2], [0])
+
+
+def changed_saved():
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 1
+
+    x = leaf() * 1
+    methods = {"forward": staticmethod(forward),
+               "backward": staticmethod(lambda ctx, g: g * ctx.saved_tensors[0])}  # fmt: skip
+    y = type("Own", (torch.autograd.Function,), methods).apply(x)
+    x.add_(1)
+    y.sum().backward()
+
+
+def returned_input():
+    methods = {"forward": staticmethod(lambda ctx, x: x.view(2)),
+               "backward": staticmethod(lambda ctx, g: g)}  # fmt: skip
+    return type("Own", (torch.autograd.Function,), methods).apply(leaf() * 1)
+
+
+def archive(records):
+    """A file as `save` writes it, with these records."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as made:
+        for name, content in records.items():
+            made.writestr(f"archive/{name}", content)
+    file.seek(0)
+    return file

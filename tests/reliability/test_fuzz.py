@@ -14,7 +14,7 @@ from wengert.fuzz.program import Input, Program, Statement
 from wengert.fuzz.routes import run
 from wengert.ir.op import TABLE
 
-# the last were reports of a judge that knew less: singular matrices, writes that the next call reads
+# the last were reports of a judge that knew less: singular matrices, writes that a later call reads
 SHORT = (*range(40), 50145, 7100359)
 
 
