@@ -65,9 +65,14 @@ stack = define(
                                               dim=dim)),
     samples=lambda rng: [((rng.standard_normal(3), rng.standard_normal(3)),
         {"dim": d}) for d in (0, 1)],
-    vjp={("tensors",): lambda grad, needs, dim: [
-        select_op(grad, dim=dim, index=k) if needed else None for k, needed in enumerate(needs)]},
+    vjp={("tensors",): lambda grad, needs, dim: _slices(grad, needs, dim)},
 )  # fmt: skip
+
+
+def _slices(grad: Any, needs: Any, dim: int) -> list[Any]:
+    return [select_op(grad, dim=dim, index=k) if needed else None
+            for k, needed in enumerate(needs)]  # fmt: skip
+
 
 # The outputs of an LSTM's steps, under the name of the fused layer that torch runs on the CPU.
 lstm_outputs = define(
@@ -77,7 +82,7 @@ lstm_outputs = define(
     infer=lambda *tensors: TensorType(tensors[0].dtype, (len(tensors), *tensors[0].shape)),
     lower=Decompose(lambda *tensors: stack(*tensors, dim=0)),
     samples=lambda rng: [((rng.standard_normal(3), rng.standard_normal(3)), {})],
-    vjp=dict(tensors=lambda grad, i: select_op(grad, dim=0, index=i)),
+    vjp={("tensors",): lambda grad, needs: _slices(grad, needs, 0)},
 )  # fmt: skip
 
 
