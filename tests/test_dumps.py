@@ -96,7 +96,7 @@ def test_events_are_one_line_each(monkeypatch, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert all(line.startswith("wengert ") for line in lines)
     text = "\n".join(lines)
-    assert "guards: <lambda>: a new kind of call" in text
+    assert "guards: <lambda>: the first call" in text
     assert "item 0 of a list changed" in text
     assert "compile: <lambda>: recorded" in text
     assert "kernels: <lambda>: forward 1 steps (map)" in text
