@@ -12,9 +12,14 @@ pytestmark = pytest.mark.skipif(not torch.backend_available(), reason="needs LLV
 _new = itertools.count(1)
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    monkeypatch.setenv("WENGERT_CACHE", "0")
+
+
 def fresh_function():
-    """One whose kernel no process has compiled before."""
-    number = torch.rand(1).item() + next(_new)
+    """One whose kernel this process has not compiled before."""
+    number = next(_new) / 7
     return torch.compile(lambda x: (x * number).tanh().sum()), number
 
 
