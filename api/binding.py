@@ -51,6 +51,8 @@ class Binding:
         self.executor = self.function.forward(self.wanted)
         if self.executor.native is None:
             raise Unbindable
+        if self.wanted and self.function.split(self.wanted).overwritten:
+            raise Unbindable  # these are copied before the call
         if hook_uses.value:
             raise Unbindable
         self.words = [*watch.of_slot(epoch, "value"), *watch.of_slot(hook_uses, "value"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,18 +33,18 @@ class Split:
     `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
     """
 
-    __slots__ = ("as_eager", "backward", "forward", "function", "overwrites", "parts", "rereads",
+    __slots__ = ("as_eager", "backward", "forward", "function", "overwritten", "parts", "rereads",
                  "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
         self.function, self.wanted, self.parts = function, wanted, parts
         self.forward, self.backward, self.as_eager = forward, backward, as_eager
-        # does it write over inputs that eager's saved values are made of? (states are kept)
+        # inputs of which eager's saved values are made, and which the function itself writes over
         inputs = function.trace.inputs
         written = {o.target for o in function.trace.outputs
                    if o.kind == WRITE and inputs[o.target].kind != RANDOM}  # fmt: skip
-        self.overwrites = not written.isdisjoint(as_eager.read_inputs)
+        self.overwritten = sorted(written & as_eager.read_inputs)
         self.rereads = bool(
             function.held or parts.rereads or {*parts.saved_inputs} != {*as_eager.saved_inputs}
         )
@@ -74,6 +75,7 @@ class CompiledFunctionBackward(Node):
     # results that must not be written: their memory, its storage, and the version that it had
     held: dict[int, tuple[np.ndarray, Storage, int]] | None = None
     reference: Any = None  # among `readers`
+    given: Mapping[int, np.ndarray] = MappingProxyType({})  # inputs that the call itself wrote over
     before: Any = None  # inputs as they were before somebody wrote; see Note [Written inputs]
 
     def __init__(self, split: Split, inputs: list[Tensor], saved: list[Any]):
@@ -104,7 +106,7 @@ class CompiledFunctionBackward(Node):
         arrived = [g for g in grads if g is not None]
         if state.grad_enabled:
             return self.differentiable_apply(grads, arrived)
-        if self.before is not None and not self.split.overwrites:
+        if self.before is not None:
             return self.apply_as_eager(grads)
         kept = [self.input_array(k) for k in self.split.parts.saved_inputs]
         arguments = [*self.saved, *kept, *[g._array for g in arrived]]
@@ -148,7 +150,8 @@ class CompiledFunctionBackward(Node):
             self.checked(position)
         states = [snapshot.state() for snapshot in self.states]
         now = [t._array for t in self.inputs]
-        before = [self.before.get(k, array) for k, array in enumerate(now)]
+        known = {**self.before, **self.given}
+        before = [known.get(k, array) for k, array in enumerate(now)]
         results = {} if self.held is None else {k: held[0] for k, held in self.held.items()}
         arrived = {k: g._array for k, g in enumerate(grads) if g is not None}
         left, found = as_eager.gradients([*before, *states], [*now, *states], results, arrived)
@@ -159,7 +162,9 @@ class CompiledFunctionBackward(Node):
         """An input as it was at the call, with its history."""
         if self.before is None or position not in self.before:
             return self.checked(position)
-        tensor = Tensor._wrap(self.input_array(position), self.inputs[position].dtype)
+        if position in self.split.as_eager.saved_inputs:
+            self.checked(position)
+        tensor = Tensor._wrap(self.before[position], self.inputs[position].dtype)
         edge = history(self.inputs[position])
         if edge is not None:
             tensor._requires_grad = True
@@ -192,11 +197,7 @@ class CompiledFunctionBackward(Node):
         )
 
     def input_array(self, position: int) -> np.ndarray:
-        if self.before is None or position not in self.before:
-            return self.checked(position)._array
-        if position in self.split.as_eager.saved_inputs:
-            self.checked(position)
-        return self.before[position]  # type: ignore[no-any-return]
+        return self.checked(position)._array
 
     def release(self, freed: Any) -> None:
         self.freed = freed

@@ -82,7 +82,7 @@ class GraphFunction:
             parts = partition(joint, frozenset(joint.inputs[k].var for k in self.volatile))
             forward = self._executor(parts.forward)
             backward = self._executor(dead_code.run(parts.backward))
-            as_eager = AsEager(without_writes(recorded))
+            as_eager = AsEager(without_writes(recorded), self.held)
             found = self._split[wanted] = Split(self, wanted, parts, forward, backward, as_eager)
         return found
 
@@ -209,10 +209,12 @@ class GraphFunction:
         if forward.writes and readers:
             forward.announce(inputs)
         states = [generator.snapshot() for generator in self.generators]
+        given = {k: inputs[k]._array.copy() for k in split.overwritten}
         arrays = forward.call(*[t._array for t in inputs])
         saved = [arrays[k] for k in forward.saved]
         results = forward.finish(arrays, inputs)
-        split.connect(inputs, saved, results).states = states
+        node = split.connect(inputs, saved, results)
+        node.states, node.given = states, given
         return results
 
 

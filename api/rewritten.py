@@ -5,8 +5,8 @@ Note [Written inputs]
     inputs, results and views of them. Of those it sees what was written to them by way of `.data`,
     and it raises where a write was counted. A compiled backward may keep other things. So before
     memory of its inputs is written (`tracer/readers.py`) a node takes a copy, and backward then
-    runs as eager's would: `AsEager` computes again what eager had saved. Where the function itself
-    has overwritten what that takes, backward runs on the copies.
+    runs as eager's would: `AsEager` computes again what eager had saved. What the
+    function itself writes over is copied before the call.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from .ir.passes import absent_gradients, dead_code
 
 
 class AsEager:
-    """Forward and backward that save what eager saves."""
+    """Forward and backward that save what eager saves; `held` results are at hand as they are."""
 
-    def __init__(self, joint: Graph):
+    def __init__(self, joint: Graph, held: list[int]):
         self.parts = partition(joint, as_eager=True)
         forward = self.parts.forward
         results = [o.var for o in forward.outputs if o.kind == RESULT]
-        saved = tuple(o for o in forward.outputs if o.kind == SAVED)
-        self.forward = dead_code.run(forward.replace(outputs=saved))
-        read = {v for node in self.forward.nodes for v in node.present()} | {o.var for o in saved}
-        self.read_inputs = {k for k, i in enumerate(forward.inputs) if i.var in read}
+        numbers = {results[k]: k for k in held}
         # what backward is given of forward, as numbers of results where it is one
-        made = self.parts.saved[: len(self.parts.saved) - len(self.parts.saved_inputs)]
-        self.shared = [results.index(var) if var in results else None for var in made]
+        saved = [o for o in forward.outputs if o.kind == SAVED]
+        self.shared = [numbers.get(o.var) for o in saved]
+        made = tuple(o for o in saved if o.var not in numbers)
+        self.forward = dead_code.run(forward.replace(outputs=made))
+        read = {v for node in self.forward.nodes for v in node.present()} | {o.var for o in made}
+        self.read_inputs = {k for k, i in enumerate(forward.inputs) if i.var in read}
 
     @property
     def saved_inputs(self) -> tuple[int, ...]:
@@ -50,9 +51,8 @@ class AsEager:
 
         Inputs are given as they were at the call and as they are now, results as they are now.
         """
-        made = interp.run(self.forward, before)
-        saved = [array if number is None else results.get(number, array)
-                 for number, array in zip(self.shared, made)]  # fmt: skip
+        made = iter(interp.run(self.forward, before))
+        saved = [next(made) if number is None else results[number] for number in self.shared]
         kept = [now[k] for k in self.saved_inputs]
         graph, left = absent_gradients.run(self.parts.backward, grads.keys())
         return left, interp.run(graph, [*saved, *kept, *grads.values()])

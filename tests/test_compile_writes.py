@@ -157,18 +157,18 @@ def test_gradients_of_gradients_after_a_write():
 
 def test_a_function_that_writes_over_its_own_inputs():
     def body(x, y):
-        result = (x + y).tanh()
+        result = (x + y).tanh().exp()
         with torch.no_grad():
             y.mul_(0.5)
-        return result.sum()
+        return result
 
     def run(wrap):
         f, seen = wrap(body), []
-        for k in range(4):
+        for k in range(6):
             x = data(3, k=k, grad=True)
-            total = f(x, data(3, k=k + 1))
-            x.data.mul_(2)
-            total.backward()
+            result = f(x, data(3, k=k + 1))
+            (x if k % 2 else result).data.mul_(2)
+            result.sum().backward()
             seen.append(x.grad)
         return seen
 
