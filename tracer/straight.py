@@ -131,7 +131,9 @@ def code(what: Derivative, numbers: Any = (), absent: Any = ()) -> Straight | No
 
 
 class _OfTypes(Builder):
-    """Builds what depends on types alone."""
+    """Builds what depends on types alone, of the ops that eager execution would run."""
+
+    runs_as_built = True
 
     def value_asked(self) -> None:
         raise TypeError("the rule chooses by values")

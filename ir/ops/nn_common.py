@@ -74,7 +74,9 @@ def formally(grad: Any, *others: Any) -> Any:
 
 def in_one_go(value: Any) -> bool:
     """May a gradient skip the graph? Only now, and if nobody differentiates it again."""
-    return not state.grad_enabled and hasattr(value, "_array")
+    if state.grad_enabled:
+        return False
+    return hasattr(value, "_array") or getattr(state.top, "runs_as_built", False)
 
 
 # --- reductions of losses ------------------------------------------------------------------------
