@@ -38,9 +38,11 @@ HEADER = struct.Struct("<8sI32sQ32s")  # magic, format, key, length of the code,
 SUFFIX = ".object"
 
 DEFAULT_LIMIT = 512 << 20
+MOST_ENTRIES = 20_000
 # Eviction stops below the limit, so that a full directory is not swept again at the next entry.
 EVICT_TO = 0.8
-# Between sweeps, so many entries are written on trust: a sweep reads the whole directory.
+# Between sweeps, so many entries are written on trust, and one for each 32 that there are: a sweep
+# reads the whole directory.
 PUTS_PER_SWEEP = 64
 ABANDONED_AFTER = 3600.0
 
@@ -191,7 +193,8 @@ def put(key: bytes, code: bytes) -> None:
             if sweep:
                 _puts_to_sweep = PUTS_PER_SWEEP
         if sweep:
-            _sweep(directory, _limit())
+            left = _sweep(directory, _limit())
+            _puts_to_sweep = max(PUTS_PER_SWEEP, left // 32)
     except OSError:
         pass
 
@@ -219,20 +222,24 @@ def _entries(directory: Path) -> Iterator[tuple[Path, int, float]]:
                     yield Path(item.path), status.st_size, status.st_mtime
 
 
-def _sweep(directory: Path, limit: int) -> None:
-    """Removes the least recently used entries of a full directory, and abandoned halves."""
+def _sweep(directory: Path, limit: int) -> int:
+    """Removes the least recently used entries of a full directory, and abandoned halves.
+
+    Returns how many entries are left.
+    """
     oldest_first = sorted(_entries(directory), key=lambda entry: entry[2])
-    total = sum(size for _, size, _ in oldest_first)
-    if total > limit:
+    total, count = sum(size for _, size, _ in oldest_first), len(oldest_first)
+    if total > limit or count > MOST_ENTRIES:
         for path, size, _ in oldest_first:
-            if total <= limit * EVICT_TO:
+            if total <= limit * EVICT_TO and count <= MOST_ENTRIES * EVICT_TO:
                 break
-            total -= size
+            total, count = total - size, count - 1
             _remove(path)
     for half in directory.glob(".*.tmp"):
         with contextlib.suppress(OSError):
             if time.time() - half.stat().st_mtime > ABANDONED_AFTER:
                 half.unlink()
+    return count
 
 
 def _remove(path: Path) -> bool:

@@ -219,6 +219,21 @@ def test_memory_is_limited(directory, monkeypatch):
     assert cache._memory_bytes == sum(map(len, cache._memory.values()))
 
 
+def test_number_of_entries_is_limited(directory, monkeypatch):
+    """Each sweep reads the whole directory: many small entries would make all writes slow."""
+    monkeypatch.setattr(store, "MOST_ENTRIES", 10)
+    for number in range(10):
+        cache.build(text_of(number), ["answer"])
+    monkeypatch.setattr(store, "_puts_to_sweep", 0)
+    cache.build(text_of(10), ["answer"])
+    assert store.info().entries == 8
+    assert store._puts_to_sweep == store.PUTS_PER_SWEEP
+    monkeypatch.setattr(store, "_sweep", lambda directory, limit: 32_000)
+    monkeypatch.setattr(store, "_puts_to_sweep", 0)
+    cache.build(text_of(11), ["answer"])
+    assert store._puts_to_sweep == 1000
+
+
 def test_info_and_clear(directory):
     assert store.info().entries == 0
     for number in range(3):
