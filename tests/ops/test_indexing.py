@@ -35,7 +35,8 @@ def test_reading_is_numpys(k):
 
 @pytest.mark.parametrize("k", range(len(READS)))
 def test_writing_is_numpys(k):
-    base, value = torch.tensor(ARRAY, requires_grad=True), torch.tensor(7.5, requires_grad=True)
+    base = torch.tensor(ARRAY, requires_grad=True)
+    value = torch.tensor(7.5, dtype=base.dtype, requires_grad=True)
     x = base * 1
     x[as_index(READS[k])] = value
     expected = ARRAY.copy()
