@@ -228,6 +228,15 @@ def test_large_nodes_go_to_native_kernels(calls):
 
     assert len(set(repeat(step))) == 1
     assert calls[-1]
+    labels = torch.arange(300) % 7
+
+    def loss():  # it saves no weight and a number
+        w.grad = None
+        nn.functional.cross_entropy(w * 2.0, labels, ignore_index=3).backward()
+        return w.grad.numpy().tobytes()
+
+    assert len(set(repeat(loss))) == 1
+    assert calls[-1]
 
 
 def test_graphs_that_never_come_again_are_looked_at_less(monkeypatch):

@@ -133,7 +133,9 @@ class _Writer:
         found = code(derivative_of(node, settings), numbers, tuple([g is None for g in grads]))
         if found is None or grads.count(None) == len(grads):
             return False
-        names = [*grads, *(f"a{position}_{slot}" for slot in range(len(kinds)))]
+        # numbers and None are no variables of the function: they are part of what it expects
+        names = [*grads, *(None if kind.__class__ is tuple else f"a{position}_{slot}"
+                           for slot, kind in enumerate(kinds))]  # fmt: skip
         outline = found.outline
         targets = {k: f"g{position}_{~k}" for k in outline if k is not None and k < 0}
         if is_large(node, None if grads[0] is None else outputs[0].numel):
