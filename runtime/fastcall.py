@@ -112,7 +112,7 @@ def text() -> str:
     )
 
 
-@cache
+@jit.kept
 def _library() -> jit.Library:
     return object_cache.build(
         text(),

@@ -14,6 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import re
 import sys
@@ -22,12 +23,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from . import forking, machine
 from .elf import LinkError
 from .machine import Host
 from .mapping import Mapped
+
+T = TypeVar("T")
 
 
 class JitError(RuntimeError):
@@ -329,6 +332,24 @@ class Library:
         # the name `sys` may be gone by then.)
         if not at_exit():
             self.close()
+
+
+def kept(make: Callable[[], T]) -> Callable[[], T]:
+    """A function of no arguments that is run once, for what holds native code.
+
+    Threads may race to the first call. All get the first result, and the others are not dropped:
+    `functools.cache` would give a second thread what nobody else holds, code that is unloaded while
+    its address is in use.
+    """
+    made: list[T] = []
+
+    @functools.wraps(make)
+    def first() -> T:
+        if not made:
+            made.append(make())
+        return made[0]
+
+    return first
 
 
 def load(

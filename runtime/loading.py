@@ -37,7 +37,7 @@ def runner_text() -> str:
     return text.substitute(CLOCK=6 if sys.platform == "darwin" else 1)
 
 
-@once
+@jit.kept
 def runner() -> jit.Library:
     """The code that walks launch tables."""
     return cache.build(runner_text(), ["wengert_run", "wengert_copy"],

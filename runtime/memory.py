@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
@@ -222,7 +221,7 @@ class ArenaCode:
         self.trim = ctypes.CFUNCTYPE(None, pointer)(trim)
 
 
-@cache
+@jit.kept
 def arena_code() -> ArenaCode:
     """Made once: every arena shares it."""
     return ArenaCode()
@@ -270,7 +269,7 @@ class Arena:
             self.trim()
 
 
-@cache
+@jit.kept
 def shared_arena() -> Arena:
     """The process's arena: programs that run one after another need only the largest's memory."""
     return Arena()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,26 @@ def test_the_thousandth_module_is_not_slower():
 def test_importing_the_module_does_not_import_llvmlite():
     code = "import sys, wengert, wengert.runtime.jit; sys.exit('llvmlite' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_what_threads_race_to_is_kept():
+    """All get the same code, and nobody's is unloaded: another may have taken an address of it."""
+    together = threading.Barrier(4)
+    alive = []
+
+    @jit.kept
+    def code():
+        together.wait()  # all four are at work at once
+        made = jit.load(jit.compile_text("define i64 @two() { ret i64 2 }"), ["two"])
+        alive.append(weakref.ref(made))
+        return made
+
+    found = []
+    workers = [threading.Thread(target=lambda: found.append(code())) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    gc.collect()
+    assert len(set(map(id, found))) == 1 and code() is found[0]
+    assert len(alive) == 4 and all(reference() is not None for reference in alive)
