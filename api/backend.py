@@ -93,15 +93,13 @@ class CompiledGraph:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.made = Made(graph)
-        self.found = self.made.found()
-        self.loaded: list[Runnable] = []
+        self.found = found = self.made.found()
+        self._load = jit.kept(lambda: Runnable(found))
 
     @property
     def runnable(self) -> Runnable:
         """The program, loaded; waits for what is still being compiled."""
-        if not self.loaded:  # no lock: threads may load it twice, and all use the first
-            self.loaded.append(Runnable(self.found))
-        return self.loaded[0]
+        return self._load()
 
     @property
     def program(self) -> Program:

@@ -13,9 +13,9 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .quiet_code import codes_in
+from .quiet_code import LOADS, codes_in
 
-LOADS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD")
+ANY_LOADS = LOADS | {"LOAD_ATTR", "LOAD_METHOD"}  # of globals and of attributes
 ENCODERS = {"json", "pickle", "marshal"}  # modules that know floats by their class alone
 TENSORS = {"Tensor", "Parameter", "is_tensor", "hasattr"}
 
@@ -46,7 +46,7 @@ def tells_numbers(functions: Iterable[types.FunctionType], tensors: set[str]) ->
 
 def types_asked(code: types.CodeType) -> Iterator[Any]:
     """What `type` is called with, as far as it is known; that of `self` is no news."""
-    for asked, _ in calls_of(code, "type", LOADS[:2]):
+    for asked, _ in calls_of(code, "type", LOADS):
         if asked not in ("self", "cls"):
             yield asked or code.co_name
 
@@ -55,13 +55,13 @@ def tensors_asked(code: types.CodeType, known: set[str]) -> Iterator[bool]:
     """Values that are asked whether they are tensors, other than those that `known` names."""
     known = known | {"self", "cls"}
     for name in ("is_tensor", "hasattr"):
-        for asked, _ in calls_of(code, name, LOADS):
+        for asked, _ in calls_of(code, name, ANY_LOADS):
             yield asked not in known
-    for asked, classes in calls_of(code, "isinstance", LOADS[:2]):
+    for asked, classes in calls_of(code, "isinstance", LOADS):
         yield asked not in known and not TENSORS.isdisjoint(classes)
 
 
-def calls_of(code: types.CodeType, name: str, loads: tuple[str, ...]) -> Iterator[tuple[Any, Any]]:
+def calls_of(code: types.CodeType, name: str, loads: set[str]) -> Iterator[tuple[Any, Any]]:
     """For each call of a function of that name: its first argument, if that is a variable, and
     the names that are looked up for the others."""
     if name not in code.co_names:

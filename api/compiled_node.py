@@ -17,6 +17,7 @@ from .rewritten import AsEager
 from .tracer.eager import history
 from .tracer.pending import memory_of
 from .tracer.readers import readers, reads_later
+from .tracer.saved import attach_edge
 from .tracer.storage import Storage, owner_of
 from .tracer.tape import Node, describe_place, next_sequence, user_place
 from .tracer.tensor import Tensor
@@ -167,8 +168,7 @@ class CompiledFunctionBackward(Node):
         tensor = Tensor._wrap(self.before[position], self.inputs[position].dtype)
         edge = history(self.inputs[position])
         if edge is not None:
-            tensor._requires_grad = True
-            tensor._node, tensor._nr = edge
+            attach_edge(tensor, edge)
         return tensor
 
     def checked(self, position: int) -> Tensor:

@@ -21,7 +21,7 @@ import numpy as np
 
 from .executor import native_wanted
 from .ir.builder import Builder
-from .ir.derivative import Derivative, Settings, add_outputs, results_in, settings_of
+from .ir.derivative import Settings, add_outputs, results_in, settings_of
 from .ir.exact import is_exact
 from .ir.graph import Graph
 from .ir.op import TABLE, Decompose, Op, Reduce, Scalar, Template, View
@@ -29,6 +29,7 @@ from .ir.passes import dead_code, optimise
 from .ir.types import FROM_NUMPY, TensorType
 from .runtime.jit import NoCompiler
 from .tracer.accumulate import dense
+from .tracer.straight import derivative_of
 from .tracer.tensor import Tensor
 
 ANY_SIZE = 1_000_003  # stands for all sizes; a prime, so that no loop is specialised for it
@@ -228,19 +229,18 @@ def forward(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
 
 def backward(node: Any, grads: list[Any]) -> Any:
     """What the node's puller would give, or NotImplemented."""
-    op, plan = node.op, node.plan
+    op = node.op
     if not has_kernel(op):
         return NotImplemented
-    inputs, outputs = node.call_types()
     tensors = node.operands(grads)
     arrays = as_arrays([v._array if is_plain(v) else v for v in tensors], numbers=False)
     if arrays is None:
         return NotImplemented
-    what = Derivative(op, settings_of(node.attrs), plan.needs, plan.keys, inputs, outputs)
+    what = derivative_of(node, settings_of(node.attrs))
     done = None
     if node.types is None and op.kind == "pointwise":
-        whole = TensorType(outputs[0].dtype, (ANY_SIZE,))
-        done = run_flat(what._replace(inputs=(whole,) * len(inputs), outputs=(whole,)), arrays)
+        whole = TensorType(what.outputs[0].dtype, (ANY_SIZE,))
+        done = run_flat(what._replace(inputs=(whole,) * len(what.inputs), outputs=(whole,)), arrays)
     done = done or run_shaped(what, arrays)
     if done is None:
         return NotImplemented

@@ -46,7 +46,7 @@ class _Writer:
         self.nodes, self.key = sketch.nodes, sketch.key
         self.leaves = sketch.leaves
         self.looks = [f"if number != {sketch.key[0]}: return False"]
-        self.looks_done: list[str] = []
+        self.frees: list[str] = []  # between looking and computing
         self.lines: list[tuple[str, list[str]]] = []
         self.met: set[int] = {0}
         # names of gradients that arrived: of nodes by (number, output), of leaves by (~number, 0)
@@ -141,7 +141,7 @@ class _Writer:
         if is_large(node, None if grads[0] is None else outputs[0].numel):
             self.call_engine(position, outputs, names, outline, targets)
         else:
-            self.release(position)
+            self.frees += self.freeing(position)
             if targets:
                 self.space[f"f{position}"] = found.function
                 operands = [names[k] for k in found.operands]
@@ -165,16 +165,13 @@ class _Writer:
         for place, target in targets.items():
             self.step(f"{target} = r[{outline.index(place)}]._array", [])
         self.step("r = None", [])
-        self.release(position, self.lines)
+        for text in self.freeing(position):
+            self.step(text, [])
 
-    def release(self, position: int, where: Any = None) -> None:
-        """Lets go of what the node saved."""
-        if self.key[position + 1][3]:
-            text = f"if freed is not None: n{position}.saved = freed"
-            if where is None:
-                self.looks_done.append(text)
-            else:
-                self.step(text, [])
+    def freeing(self, position: int) -> list[str]:
+        """The line that lets go of what the node saved, if it saved anything."""
+        kinds = self.key[position + 1][3]
+        return [f"if freed is not None: n{position}.saved = freed"] if kinds else []
 
     def arrive(self, edge: tuple[int, int], name: str, wanted: Any) -> None:
         """A gradient comes to its place, or is added to the one that is there."""
@@ -222,7 +219,7 @@ class _Writer:
             # no edge there, or one to a node that is no op's
             "    except (AttributeError, IndexError, TypeError):",
             "        return False",
-            *(f"    {line}" for line in self.looks_done),
+            *(f"    {line}" for line in self.frees),
             *body,
             "    return True",
         ])  # fmt: skip

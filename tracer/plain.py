@@ -25,7 +25,7 @@ from .places import user_place
 from .quiet import quiet, restore
 from .saved import plan_of, save_values
 from .storage import Storage, View
-from .tape import ANOMALY, accumulator_of, next_sequence, node_class
+from .tape import ANOMALY, next_sequence, node_class
 from .tensor import PLAIN, Tensor
 
 INPUT = """\
@@ -118,17 +118,7 @@ RECORD = """\
     node = new(op.node_type or node_class(op, attrs, inputs))
     node.attrs = attrs
     node.plan = plan
-    edges = []
-    for x, needed in zip(inputs, plan.needs):
-        if not needed:
-            edges.append(None)
-        elif x._view is not None:
-            edges.append(history(x))
-        elif x._node is None:
-            edges.append((accumulator_of(x), 0))
-        else:
-            edges.append((x._node, x._nr))
-    node.edges = tuple(edges)
+    node.edges = tuple([history(x) if needed else None for x, needed in zip(inputs, plan.needs)])
     node.uniform = None
     node.types = [{types}], [{result_types}]
     node.sequence = next_sequence()
@@ -225,7 +215,7 @@ def _space(op: Op) -> dict[str, Any]:
         "ANOMALY": ANOMALY, "FLOAT": FLOAT, "FROM_NUMPY": FROM_NUMPY, "LARGE": LARGE,
         "MANY": MANY, "PLAIN": PLAIN, "Storage": Storage, "Tensor": Tensor,
         "TensorType": TensorType, "View": View, "__name__": __name__,
-        "accumulator_of": accumulator_of, "asarray": np.asarray, "attach_views": attach_views,
+        "asarray": np.asarray, "attach_views": attach_views,
         "evaluate": op.numpy, "float32": float32, "float64": float64, "history": history,
         "ndarray": np.ndarray, "new": object.__new__,
         "new_type": tuple.__new__, "next_sequence": next_sequence, "node_class": node_class,

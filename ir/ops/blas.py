@@ -39,17 +39,12 @@ def _thread_setters() -> tuple[Any, Any] | None:
 
 def matmul(a: np.ndarray, b: np.ndarray) -> Any:
     """`np.matmul`; see Note [BLAS threads]."""
+    columns = b.shape[-1] if b.ndim > 1 else 1
+    with_vector = columns == 1 or a.ndim == 1 or a.shape[-2] == 1
+    count = a.size * columns
     multiply: Any = np.matmul
-    if a.ndim == 2 == b.ndim:
-        rows, columns = len(a), b.shape[1]
-        count = a.size * columns
-        with_vector = columns == 1 or rows == 1
-        if a.dtype.char in "fdFD":
-            multiply = np.dot  # the same call of the BLAS, at half the price
-    else:
-        columns = b.shape[-1] if b.ndim > 1 else 1
-        count = a.size * columns
-        with_vector = columns == 1 or a.ndim == 1 or a.shape[-2] == 1
+    if a.ndim == 2 == b.ndim and a.dtype.char in "fdFD":
+        multiply = np.dot  # the same call of the BLAS, at half the price
     if count <= (LEAST_WITH_VECTOR if with_vector else LEAST) or count >= MOST:
         return multiply(a, b)
     with OneThread():

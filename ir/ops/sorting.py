@@ -131,10 +131,10 @@ def _partitioned(x: np.ndarray, k: int, dim: int, largest: bool) -> Any:
         return None
     lead = (slice(None),) * dim
     if largest:
-        chosen = np.argpartition(x, size - k, axis=dim)[(*lead, slice(size - k, size))]
+        chosen = np.argpartition(x, size - k, axis=dim)[lead + (slice(size - k, size),)]
         outside = x < np.take_along_axis(x, chosen, dim).min(dim, keepdims=True)
     else:
-        chosen = np.argpartition(x, k - 1, axis=dim)[(*lead, slice(k))]
+        chosen = np.argpartition(x, k - 1, axis=dim)[lead + (slice(k),)]
         outside = ~(x <= np.take_along_axis(x, chosen, dim).max(dim, keepdims=True))
     exact = x.size - np.count_nonzero(outside) == chosen.size
     return np.sort(chosen, axis=dim) if exact else None

@@ -8,6 +8,7 @@ its own, so that its draws do not depend on which others exist.
 import zlib
 
 import numpy as np
+import wengert as torch
 from wengert.ir.op import TABLE, Scalar
 
 DEFAULT_DOMAIN = (-2.0, 2.0)
@@ -34,6 +35,14 @@ def generator(name):
 def is_number(x):
     """A Python number; NumPy's scalars are arrays of no dimensions here."""
     return type(x) in (bool, int, float, complex)
+
+
+def leaf(x, needs=True):
+    """An operand as eager calls take it: a tensor that needs a gradient, where it can."""
+    if x is None or is_number(x):
+        return x
+    made = torch.tensor(np.asarray(x))
+    return made.requires_grad_() if needs and made.dtype.is_differentiable else made
 
 
 def is_regular(op):

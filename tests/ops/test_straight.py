@@ -1,18 +1,10 @@
 """Derivatives as straight NumPy code give the bits of the rules run on tensors."""
 
-import numpy as np
 import pytest
 import wengert as torch
-from catalogue_cases import cases_of, is_number, ops
+from catalogue_cases import cases_of, leaf, ops
 from wengert.ir.op import TABLE
 from wengert.tracer import familiar, straight
-
-
-def leaf(x):
-    if x is None or is_number(x):
-        return x
-    made = torch.tensor(np.asarray(x))
-    return made.requires_grad_() if made.dtype.is_differentiable else made
 
 
 def gradients(case, number=None):
