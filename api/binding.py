@@ -13,13 +13,13 @@ Note [Recycled gradients]
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .finishing import Ending
-from .ir.bind import epoch, state
+from .holders import as_tensor
+from .ir.bind import epoch
 from .runtime import watch
 from .runtime.expected import Argument as Expected
 from .runtime.expected import Array, Fixed, Float
@@ -194,8 +194,7 @@ class Binding:
                 continue
             expected = runnable.results[at]
             if position in dtypes:
-                expected = replace(expected, holder=Tensor, slot="_array",
-                                   facts=new_tensor(dtypes[position]))  # fmt: skip
+                expected = as_tensor(expected, dtypes[position])
             self.made_at[position] = len(self.fresh)
             self.fresh[at] = expected
 
@@ -287,15 +286,6 @@ def tensor_of(source: Any) -> Any:
     if not isinstance(source, Captured | Reached):
         raise Unbindable
     return source(())
-
-
-def new_tensor(dtype: Any) -> tuple[tuple[str, Any], ...]:
-    """What is in the slots of a new tensor, except its array."""
-    like = Tensor._wrap(np.empty(0, dtype.storage), dtype)
-    if state.inference:
-        like._mark = "inference"
-    slots = (s for s in Tensor.__slots__ if not s.startswith("__") and s != "_array")
-    return tuple((slot, getattr(like, slot)) for slot in slots)
 
 
 def is_private(owner: Any) -> bool:

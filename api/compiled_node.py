@@ -14,6 +14,7 @@ from .ir.graph import RANDOM, WRITE
 from .ir.partition import Partition
 from .ir.types import TensorType, uint8
 from .rewritten import AsEager
+from .to_leaves import ToLeaves
 from .tracer.eager import history
 from .tracer.pending import memory_of
 from .tracer.readers import readers, reads_later
@@ -35,12 +36,13 @@ class Split:
     """
 
     __slots__ = ("as_eager", "backward", "forward", "function", "overwritten", "parts", "rereads",
-                 "wanted")  # fmt: skip
+                 "to_leaves", "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
         self.function, self.wanted, self.parts = function, wanted, parts
         self.forward, self.backward, self.as_eager = forward, backward, as_eager
+        self.to_leaves: dict[int, ToLeaves] = {}  # by result
         # inputs of which eager's saved values are made, and which the function itself writes over
         inputs = function.trace.inputs
         written = {o.target for o in function.trace.outputs
@@ -53,6 +55,12 @@ class Split:
     @property
     def executors(self) -> tuple[Executor, Executor]:
         return self.forward, self.backward
+
+    def for_gradients(self, given: tuple[int, ...]) -> tuple[Executor, Sequence[int]]:
+        """Backward when these gradients arrive, and which of `wanted` it computes."""
+        if len(given) == len(self.function.out_types):
+            return self.backward, range(len(self.wanted))
+        return self.function.reduced(self.wanted, given)  # type: ignore[no-any-return]
 
     def connect(self, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
         """Gives the results of a call their history."""
@@ -111,11 +119,14 @@ class CompiledFunctionBackward(Node):
             return self.apply_as_eager(grads)
         kept = [self.input_array(k) for k in self.split.parts.saved_inputs]
         arguments = [*self.saved, *kept, *[g._array for g in arrived]]
-        if len(arrived) == len(self.out_types):
-            backward = self.split.backward
-            return backward.finish(backward.call(*arguments), ())
-        backward, left = self.split.function.reduced(self.split.wanted, self.numbers)
+        backward, left = self.split.for_gradients(self.numbers)
         return self.spread(left, backward.finish(backward.call(*arguments), ()))
+
+    def at_once(self, number: int, gradient: Any, keep: bool) -> bool:
+        ways = self.split.to_leaves
+        if number not in ways:
+            ways[number] = ToLeaves(self.split, number)
+        return ways[number].serve(self, gradient, keep)
 
     def differentiable_apply(self, grads: list[Any], arrived: list[Any]) -> list[Any]:
         """create_graph: backward as a compiled function of the same inputs."""
@@ -124,8 +135,10 @@ class CompiledFunctionBackward(Node):
         function, left = self.split.function.gradient(self.split.wanted, self.numbers)
         return self.spread(left, function.run([*inputs, *arrived]))
 
-    def spread(self, left: tuple[int, ...], found: list[Any]) -> list[Any]:
+    def spread(self, left: Sequence[int], found: list[Any]) -> list[Any]:
         """None for inputs that none of the gradients given leads to: they get none at all."""
+        if len(left) == len(self.split.wanted):
+            return found
         result: list[Any] = [None] * len(self.split.wanted)
         for k, grad in zip(left, found):
             result[k] = grad

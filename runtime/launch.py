@@ -163,7 +163,7 @@ class Runnable:
         )  # fmt: skip
 
     def bound(self, arguments: Sequence[Any], places: Sequence[int], results: dict[int, Array],
-              bound: dict[int, int], **more: Any) -> Any:  # fmt: skip
+              bound: dict[int, int], apart: bool = True, **more: Any) -> Any:  # fmt: skip
         """The entry for callers whose other pointers, of inputs or results, are always the same.
 
         It makes the results in `results`, by number, and answers with these, or a status, or
@@ -176,7 +176,7 @@ class Runnable:
             name=self.program.name, release_gil=self.long, status=True,
             arena=self.arena, arena_size=self.plan.total, keep=[self.code, self.steps[0], self],
             places=[*places, *(len(self.inputs) + k for k in results)],
-            bound=list(bound.items()), apart=True, **more,
+            bound=list(bound.items()), apart=apart, **more,
         )  # fmt: skip
 
     def with_status(self, call: Any) -> Any:

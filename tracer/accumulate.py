@@ -18,7 +18,7 @@ import numpy as np
 from ..ir.bind import notify, state
 from ..ir.types import float32
 from .quiet import quietly
-from .readers import readers
+from .readers import announce_write, readers
 from .tensor import Tensor
 
 _getrefcount = sys.getrefcount
@@ -32,7 +32,7 @@ def add_into(slots: list[Any], number: int, grad: Any, target: Any, sums: Any) -
     if here is None:
         slots[number] = grad
     elif sums is not None and number == 0 and sums.get(target) is here:
-        add_to(here._array, grad._array)
+        quietly(np.add, here._array, grad._array, here._array)
     else:
         total = slots[number] = here + grad
         if sums is not None and number == 0 and total.__class__ is Tensor and is_native(total):
@@ -44,9 +44,24 @@ def is_native(tensor: Tensor) -> bool:
     return tensor.dtype.compute is tensor.dtype.storage and tensor._array.ndim > 0
 
 
-def add_to(array: np.ndarray, other: np.ndarray) -> None:
-    """array += other, whatever NumPy thinks of overflow."""
-    quietly(np.add, array, other, array)
+def may_add(grad: Any) -> bool:
+    """Can `add_to` add to a gradient?"""
+    return (
+        grad.__class__ is Tensor
+        and grad._view is None
+        and is_native(grad)
+        and grad._array.flags.writeable
+        and not grad._requires_grad
+    )
+
+
+def add_to(grad: Tensor, other: Tensor, place: Any) -> None:
+    """grad += other, without history, whatever NumPy thinks of overflow."""
+    array = grad._array
+    if readers:
+        announce_write(array)
+    quietly(np.add, array, other._array, array)
+    grad.storage_.note_write(place)
 
 
 def accumulate(
@@ -63,11 +78,8 @@ def accumulate(
         notify("grad_read", leaf)
     here = leaf._grad
     if here is not None and not create_graph:
-        if direct and here.__class__ is Tensor and here._view is None and is_native(here) and (
-            here._array.flags.writeable and not here._requires_grad and not readers
-        ):  # fmt: skip
-            add_to(here._array, grad._array)
-            here.storage_.note_write(place)
+        if direct and may_add(here):
+            add_to(here, grad, place)
         else:
             here.add_(grad)
     else:

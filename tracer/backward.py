@@ -14,7 +14,7 @@ from ..ir.types import FLOAT, TensorType
 from .eager import history
 from .engine import Run, start
 from .places import describe_place
-from .tape import Node
+from .tape import ANOMALY, Node
 from .tensor import Size, Tensor
 
 
@@ -274,6 +274,11 @@ def tensor_backward(
     """Adds the gradient of this tensor to the `.grad` of the leaves it was computed from."""
     if inputs is not None:
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        return
+    node = self._node
+    if (node is not None and node.at_once is not None and node.extra is None and not create_graph
+            and self._view is None and state.top is state.bottom and not ANOMALY
+            and node.at_once(self._nr, gradient, retain_graph)):  # fmt: skip
         return
     grads = [start_gradient(0, self, gradient, False)]
     run = Run(create_graph if retain_graph is None else retain_graph, create_graph)

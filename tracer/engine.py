@@ -123,12 +123,7 @@ class Run:
         place = self.freed.place = user_place()
         if len(roots) == 1 and self.is_plain():
             (node, number), freed = roots[0], None if self.retain_graph else self.freed
-            if node.is_op:
-                if familiar.backward(node, number, grads[0], freed, place):
-                    return
-            elif node.extra is None and leads_to_leaves(node):
-                self.dependencies = {edge[0]: 0 for edge in node.edges if edge} | {node: 0}
-                serve_leaves(node, [None] * number + [grads[0]], freed, place)
+            if node.is_op and familiar.backward(node, number, grads[0], freed, place):
                 return
         waiting = self.dependencies = count_dependencies(roots)
         if self.captures or self.targets is not None:
@@ -278,27 +273,6 @@ class Run:
             accumulate(leaf, [grad], self.create_graph, False, self.freed.place)
         if extra is not None:
             run_posthooks(node, [], [grad])
-
-
-def leads_to_leaves(node: Node) -> bool:
-    """Do all edges of a node lead to leaves without hooks, and each to another one?"""
-    leaves = [edge[0] for edge in node.edges if edge is not None]
-    for leaf in leaves:
-        if leaf.__class__ is not AccumulateGrad or not is_silent(leaf):
-            return False
-    return len(set(leaves)) == len(leaves)
-
-
-def serve_leaves(node: Any, slots: list[Any], freed: Any, place: Any) -> None:
-    """Backward through a node that leads to leaves only, such as that of a compiled function."""
-    results = node.apply(slots)
-    if freed is not None:
-        node.release(freed)
-    results = list(results)
-    for edge in reversed(node.edges):
-        grad = [results.pop()]  # a gradient nobody holds may be taken
-        if edge is not None and grad[0] is not None:
-            accumulate(edge[0].variable, grad, False, True, place)
 
 
 def put_grad(buffers: dict[Node, list[Any]], node: Node, number: int, grad: Any) -> None:

@@ -58,6 +58,9 @@ class Node:
 
     __slots__ = ("__weakref__", "edges", "extra", "place", "sequence")
 
+    # Backward from one of its results in one go, where a kind of node knows how: a method of the
+    # result's number, the gradient given or None, and whether to keep the graph; False: not now.
+    at_once: Any = None
     is_op = False  # does it keep `saved`, `plan` and `types`, as nodes of catalogue ops do?
     plan: Any = None
 

@@ -1,0 +1,26 @@
+"""Tensors that native code makes: arrays in new objects of the class, with these slots."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .ir.bind import state
+from .runtime.expected import Array
+from .tracer.tensor import Tensor
+
+
+def as_tensor(result: Array, dtype: Any) -> Array:
+    """The result of a native call, in a new tensor."""
+    return replace(result, holder=Tensor, slot="_array", facts=new_slots(dtype))
+
+
+def new_slots(dtype: Any) -> tuple[tuple[str, Any], ...]:
+    """What is in the slots of a new tensor, except its array."""
+    like = Tensor._wrap(np.empty(0, dtype.storage), dtype)
+    if state.inference:
+        like._mark = "inference"
+    slots = (s for s in Tensor.__slots__ if not s.startswith("__") and s != "_array")
+    return tuple((slot, getattr(like, slot)) for slot in slots)

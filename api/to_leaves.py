@@ -1,0 +1,108 @@
+"""Backward from a result of a compiled function straight to leaves.
+
+Most of a short backward's time would go to the engine's generality. Where the gradient of one
+result arrives, and all that it leads to are leaves that nobody watches, one call computes their
+gradients, and these become `.grad`. Where anything is otherwise, nothing has happened yet, and the
+engine goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .holders import as_tensor
+from .ir.types import FLOAT
+from .tracer.accumulate import add_to, may_add
+from .tracer.backward import implicit_gradient
+from .tracer.derive import is_silent
+from .tracer.places import user_place
+from .tracer.saved import Freed
+from .tracer.tape import AccumulateGrad
+from .tracer.tensor import Tensor
+
+
+class ToLeaves:
+    """Backward of a Split for the gradient of one result; see the module's text."""
+
+    __slots__ = ("dtype", "executor", "given", "left", "native", "one", "saved_inputs")
+
+    def __init__(self, split: Any, number: int):
+        self.given = (number,)
+        self.saved_inputs = split.parts.saved_inputs
+        self.executor, left = split.for_gradients(self.given)
+        types = [o.var.type for o in self.executor.graph.outputs]
+        # of each gradient: the edge that it takes, its dtype, the strides of its array
+        self.left = [(k, t.dtype, np.empty(t.shape, t.dtype.storage).strides)
+                     for k, t in zip(left, types)]  # fmt: skip
+        self.dtype, shape = split.function.out_types[number]
+        self.one = None  # the gradient that is implied, where one is
+        if np.prod(shape) == 1 and self.dtype.category == FLOAT:
+            self.one = implicit_gradient(self.dtype, shape)._array
+        self.native: Any = None if self.executor.native is None else self.load
+
+    def serve(self, node: Any, seed: Any, keep: bool) -> bool:
+        """Runs it, if it can; `seed` is the gradient given, if one is; `keep` the graph?"""
+        if node.before is not None or node.freed is not None:
+            return False
+        start = self.one
+        if seed is not None:
+            start = seed._array if seed.__class__ is Tensor and seed.dtype is self.dtype else None
+        leaves = self.leaves(node.edges)
+        if start is None or leaves is None:
+            return False
+        node.numbers = self.given
+        if node.held is not None:
+            node.check_results()
+        inputs = [node.input_array(k) for k in self.saved_inputs]
+        grads = self.gradients(*node.saved, *inputs, start)
+        place = user_place()
+        if not keep:
+            node.release(Freed(place))
+        for leaf, grad in zip(leaves, grads):
+            here = leaf._grad
+            if here is None:
+                leaf._grad = grad
+            else:
+                add_to(here, grad, place)
+        return True
+
+    def leaves(self, edges: Any) -> Any:
+        """The leaves to which the gradients go, if they can be put there."""
+        found = []
+        for position, dtype, strides in self.left:
+            target = edges[position][0]
+            if target.__class__ is not AccumulateGrad or not is_silent(target):
+                return None
+            leaf = target.variable
+            here = leaf._grad
+            if (
+                not leaf._requires_grad
+                or leaf.dtype is not dtype
+                or leaf._array.strides != strides
+                or (here is not None and not may_add(here))
+            ):
+                return None
+            found.append(leaf)
+        if len(found) > 1 and len({*map(id, found)}) < len(found):
+            return None
+        return found
+
+    def gradients(self, *arrays: np.ndarray) -> Sequence[Tensor]:
+        executor = self.executor
+        if self.native is not None and executor.call is executor.direct:
+            made = self.native(*arrays)
+            if made.__class__ is tuple:
+                return made
+        return executor.finish(executor.call(*arrays), ())
+
+    def load(self, *arrays: np.ndarray) -> Any:
+        """The first call: native code that makes tensors takes its place."""
+        runnable, results = self.executor.native.runnable, self.executor.results
+        made = {k: as_tensor(runnable.results[k], dtype) for k, dtype in results}
+        arguments = runnable.inputs
+        self.native = runnable.bound(arguments, range(len(arguments)), made, {},
+                                     tuple_result=True, apart=False)  # fmt: skip
+        return None
