@@ -58,6 +58,30 @@ def checkpoints_around(wrap):
     return out, grads_of(*m.parameters()), torch.rand(1)
 
 
+@scenario
+def saved_tensor_hooks_inside_a_body_that_needs_python(wrap):
+    seen = []
+
+    def pack(t):
+        seen.append(t.sum().item())
+        return t.detach().numpy().copy()
+
+    def body(x):
+        scale = x.sum().item()
+        with torch.autograd.graph.saved_tensors_hooks(pack, torch.tensor):
+            y = (x * 2).exp()
+            z = y * y.sin()
+        return z.sum() * scale + len(str(round(scale)))
+
+    f, out = wrap(body), []
+    for k in range(4):
+        x = data(3, k=k, grad=True)
+        y = f(x)
+        y.backward()
+        out.append((y.detach(), x.grad))
+    return out, seen
+
+
 class Square(torch.autograd.Function):
     log = None
 

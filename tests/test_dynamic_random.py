@@ -78,6 +78,7 @@ def outcome(function, n, m):
 @given(
     PROGRAMS, st.lists(st.tuples(SIZE, SIZE), min_size=3, max_size=6), st.sampled_from([None, True])
 )
+@example(["transpose", "pairs"], [(0, 0), (2, 2), (3, 2)], None)
 @example(["tail", "reshape"], [(4, 3), (5, 3), (7, 3), (4, 6)], None)
 @example(["chunk", "gram"], [(2, 2), (3, 3), (9, 4), (4, 9)], True)
 def test_programs_of_random_sizes(names, sizes, dynamic):

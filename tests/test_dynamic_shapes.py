@@ -456,3 +456,21 @@ def test_an_index_that_is_too_large_at_a_new_size():
                 watched.compiled(x, index)
         else:
             watched.check(x, index)
+
+
+@pytest.mark.parametrize("reshaped", [
+    lambda x: x.t().reshape(-1, 2),
+    lambda x: x.t().view(-1, 2) if x.shape[0] == 2 else x * 2,
+    lambda x: x[:, :2].reshape(-1, x.shape[0]),
+    lambda x: x.unsqueeze(1).reshape(-1, 2) if x.numel() % 2 == 0 else x + 0,
+])  # fmt: skip
+def test_whether_a_reshape_shares_memory_is_decided_by_the_sizes(reshaped):
+    compiled = torch.compile(reshaped, dynamic=True)
+    for n, m in ((3, 4), (6, 5), (2, 2), (2, 4), (4, 2), (2, 6)):
+        seen = []
+        for function in (reshaped, compiled):
+            x = torch.arange(1.0 * n * m).view(n, m)
+            y = function(x)
+            y[(0,) * y.ndim] = 100
+            seen.append((x.tolist(), y.tolist(), y.stride()))
+        assert seen[0] == seen[1], (n, m)

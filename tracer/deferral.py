@@ -24,6 +24,7 @@ from ..ir.op import Op
 from ..ir.types import DType, TensorType
 from . import eager
 from .extents import extent_of, order_of, row_major
+from .hooks import active
 from .inplace import (
     assign,
     check_history,
@@ -92,7 +93,7 @@ class Deferral:
     # --- the interpreter ---
 
     def __call__(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        if op.random or op.data_shape:
+        if op.random or op.data_shape or active.saved:
             return self.aside(op, inputs, attrs)
         if op.is_view and self.shows_exposed(inputs[0]):
             return eager.run(op, inputs, attrs)
@@ -113,7 +114,7 @@ class Deferral:
         return not isinstance(tensor, Pending) and is_exposed(owner_of(memory_of(tensor)))
 
     def aside(self, op: Op, inputs: Any, attrs: Any) -> Any:
-        """Runs an op now, outside of the tree."""
+        """Runs an op now, outside of the tree: `saved_tensors_hooks` may look at what it saves."""
         if any(isinstance(v, Tensor) for v in inputs):
             self.settle()
         return eager.run(op, inputs, attrs)

@@ -54,6 +54,10 @@ class Pending:
         return memory_of(self).ndim
 
     @property
+    def _layout(self) -> np.ndarray:
+        return memory_of(self)
+
+    @property
     def storage_(self) -> Storage:
         if self._storage is None:
             self._storage = Storage(memory_of(self))

@@ -6,7 +6,8 @@ chains keep are Dims, so that derivative rules and later ops compute with them. 
 Note [Layout of symbolic sizes]
     Whether a reshape copies depends on strides. With sizes of at least 2, steps of 1 and slices
     known to be whole or not, strides of different sizes are in the same order and merge alike; so
-    only views that step or overlap, and arguments of unknown strides, specialise.
+    only views that step or overlap, and arguments of unknown strides, specialise. How the new
+    sizes divide what was merged is compared as symbolic sizes are (`can_view`), so it is a guard.
 """
 
 from __future__ import annotations

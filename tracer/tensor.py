@@ -83,6 +83,11 @@ class Tensor(Value, metaclass=_TensorMeta):
             return self.dtype is dtype and same_shape(watched_shape(self), shape)
         return self.dtype is dtype and self._array.shape == shape
 
+    @property
+    def _layout(self) -> np.ndarray:
+        """The array, for those who look at shape, strides and flags only."""
+        return self._array
+
     @staticmethod
     def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
         """A tensor of class `cls` on the memory of `data`."""

@@ -28,7 +28,7 @@ STATE = TensorType(uint8, (5056,))  # of a generator, as torch lays it out
 
 def memory_order(input: Any) -> Ints | None:
     """The dimensions from the slowest to the fastest in memory; None for the usual order."""
-    array = getattr(input, "_array", None)
+    array = getattr(input, "_layout", None)
     if array is None or array.flags.c_contiguous:
         return None
     order = tuple(sorted(range(array.ndim), key=lambda d: (-array.strides[d], d)))

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..bind import notify
-from ..dims import is_dim, plain_values
+from ..dims import is_dim
 from ..op import Decompose, Op, define
 from ..types import DType, TensorType, normalize_dim
 from ..value import public
 from .kinds import view
+from .stretches import can_view
 
 
 def sizes(values: tuple[Any, ...]) -> tuple[int, ...]:
@@ -101,22 +101,8 @@ def view_(input: Any, *shape: Any, dtype: Any = None) -> Any:
 
         return view_dtype(input, dtype)
     size = view_shape(sizes(shape), tuple(input.shape))
-    notify("layout_asked", input)
+    can_view(input, size)  # a recording learns for which sizes; the op itself refuses
     return view_op(input, size=size)
-
-
-def can_view(input: Any, size: tuple[int, ...]) -> bool:
-    """Would a reshape share memory? Only eager values have strides; IR values always may."""
-    array = getattr(input, "_array", None)
-    if array is not None:
-        notify("layout_asked", input)
-    if array is None or array.flags.c_contiguous:
-        return True
-    try:
-        np.reshape(array, plain_values(size), copy=False)
-        return True
-    except ValueError:
-        return False
 
 
 @public("reshape")
