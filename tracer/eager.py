@@ -29,6 +29,7 @@ from .plain import can_be as can_be_plain
 from .plain import written
 from .promotion import cast_array, common_dtype, convert_operand, round_to, widened_operand
 from .quiet import quiet, restore
+from .scalars import is_tensor
 from .tensor import PLAIN, Tensor
 
 ndarray = np.ndarray
@@ -290,10 +291,9 @@ def operand_types(op: Op, inputs: Any) -> list[TensorType | None]:
     """The inputs' types; a number takes the dtype that promotion gives it."""
     common = op.promote(inputs) if op.promote is not None else None
     return [
-        input_type(v) if common is None or v is None or isinstance(v, Tensor)
-        else TensorType(common, ())
+        input_type(v) if common is None or v is None or is_tensor(v) else TensorType(common, ())
         for v in inputs
-    ]  # fmt: skip
+    ]
 
 
 def wrap(result: Any) -> Tensor:

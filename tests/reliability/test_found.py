@@ -156,3 +156,13 @@ def test_backward_of_a_power_of_a_run_time_number(monkeypatch):
 
     for exponent in (1.125, 0.0, 2.0):
         check(program, lambda: [leaf(3), exponent], monkeypatch)  # noqa: B023
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_run_time_number_beside_one_element(dtype, monkeypatch):
+    """A number never widens a tensor, however few dimensions that has."""
+
+    def program(x, number):
+        return number + x, x / number, x.clamp(number)
+
+    check(program, lambda: [torch.tensor(1.5, dtype=dtype), 0.5], monkeypatch)
