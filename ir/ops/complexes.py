@@ -32,6 +32,8 @@ def _view_as_real(x: np.ndarray) -> np.ndarray:
 
 
 def _view_as_complex(x: np.ndarray) -> np.ndarray:
+    if x.strides[-1] != x.itemsize:  # a gradient, laid out as its maker left it
+        x = np.ascontiguousarray(x)
     return x.view(np.result_type(x.dtype, np.complex64))[..., 0]
 
 

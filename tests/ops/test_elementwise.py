@@ -94,6 +94,16 @@ def test_parts_of_complex_numbers_are_views():
     assert pairs.tolist() == [[1, 2], [1, 2]]
 
 
+def test_gradients_of_pairs_come_in_any_layout():
+    # the gradient of `turned` reaches view_as_real transposed, and again when rules are written out
+    pairs = torch.arange(12.0).view(3, 2, 2).requires_grad_()
+    turn = torch.tensor([1j, 2.0])
+    for call in range(1, 6):
+        turned = torch.view_as_real(torch.view_as_complex(pairs) * turn)
+        (turned.permute(2, 0, 1) * torch.arange(12.0).view(2, 3, 2)).sum().backward()
+        assert pairs.grad[1].tolist() == [[8.0 * call, -2.0 * call], [6.0 * call, 18.0 * call]]
+
+
 def test_conjugates():
     z = torch.tensor([[1 + 2j, 3j]], requires_grad=True)
     assert z.conj().is_conj() and not z.conj().resolve_conj().is_conj()
