@@ -26,8 +26,8 @@ from .runtime.expected import Array, Fixed, Float
 from .sharing import shared_arguments
 from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Reached
 from .tracer.hooks import uses as hook_uses
-from .tracer.places import user_place
 from .tracer.tensor import Tensor
+from .unpacking import Writer
 
 MAX_TENSORS = 32  # among the arguments: each pair is looked at for shared memory
 
@@ -37,10 +37,10 @@ class Unbindable(Exception):
 
 
 class Binding:
-    """`call` takes the arguments of a replay; `finish` makes its result of what `call` made, unless
-    it is None: then that is the result."""
+    """`call` takes the arguments of a replay, and answers with an `answer`; `ending` has the code
+    that makes the result of that."""
 
-    def __init__(self, trace: Any, leaves: list[Any], specialised: set[int]):
+    def __init__(self, trace: Any, leaves: list[Any], specialised: set[int], taken: Writer):
         if watch.trouble() or trace.bound or shared_arguments(leaves) is not None:
             raise Unbindable
         if sum(isinstance(leaf, Tensor) for leaf in leaves) > MAX_TENSORS:
@@ -75,8 +75,9 @@ class Binding:
         self.count_writes()
         self.recycled = self.recycle_gradients()
         self.plan_results()
-        self.finish = self.finisher()
-        self.answer = Tensor if self.finish is None and self.end.structure is None else tuple
+        self.ending = self.finished(taken)
+        alone = self.ending.result == "made" and self.end.structure is None
+        self.answer = Tensor if alone else tuple
         self.call = self.executor.native.runnable.bound(
             self.arguments, self.places, self.fresh, self.fixed, watched=self.words,
             held=self.held, tuple_result=self.answer is tuple)  # fmt: skip
@@ -89,10 +90,12 @@ class Binding:
         if not isinstance(leaf, Tensor):
             return Float() if type(leaf) is float else Fixed(leaf)
         facts = (("dtype", leaf.dtype), ("_requires_grad", leaf._requires_grad))
+        array = leaf._array
         writes = any(isinstance(s, Argument) and self.leaves[s.place] is leaf
                      for s in self.written())  # fmt: skip
-        return Array(leaf.dtype.storage, leaf._array.shape, writeable=writes,
-                     holder=type(leaf), slot="_array", facts=facts)  # fmt: skip
+        plain = Array(leaf.dtype.storage, array.shape, writeable=writes, holder=type(leaf),
+                      slot="_array", facts=facts)  # fmt: skip
+        return plain if writes else plain.laid_out_as(array)
 
     def written(self) -> list[Any]:
         """Sources of the inputs that the graph writes."""
@@ -198,24 +201,24 @@ class Binding:
             self.made_at[position] = len(self.fresh)
             self.fresh[at] = expected
 
-    def finisher(self) -> Any:
-        """The function from (arguments, what was made) to the result of the call."""
+    def finished(self, taken: Writer) -> Ending:
+        """How what was made becomes the result of the call."""
         results, end = self.executor.results, self.end
         effects = [(owner, maker) for owner, maker in end.grad_effects
                    if getattr(maker, "number", None) not in self.recycled]  # fmt: skip
-        note = self.writes_noted()
-        if note is None and not self.wanted and not effects and self.gives_results():
-            return None
-        ending = Ending({number: self.made_at[k] for number, (k, _) in enumerate(results)
-                         if number not in self.recycled}, len(results))  # fmt: skip
-        if note is not None:
-            ending.note_writes(note)
+        noted = self.storages or self.argument_writes
+        if not noted and not self.wanted and not effects and self.gives_results():
+            return Ending(taken, {}, 0)
+        ending = Ending(taken, {number: self.made_at[k] for number, (k, _) in enumerate(results)
+                                if number not in self.recycled}, len(results))  # fmt: skip
+        ending.note_writes(self.storages, self.argument_writes)
         if self.wanted:
             saved = [self.made_at[k] for k in self.executor.saved]
             ending.give_history(self.function.split(self.wanted), self.segment.sources, saved)
         for owner, maker in effects:
             ending.set_grad(owner, maker)
-        return ending.function(end.structure, end.makers)
+        ending.give(end.structure, end.makers)
+        return ending
 
     def gives_results(self) -> bool:
         """Is what `call` makes the result of the function: one tensor, or a tuple of them?"""
@@ -225,21 +228,6 @@ class Binding:
         made = [self.made_at.get(self.executor.results[maker.number][0]) for maker in makers]
         flat = structure is None or structure == (tuple, *[None] * len(makers))
         return flat and made == list(range(len(self.fresh)))
-
-    def writes_noted(self) -> Any:
-        """A function of the arguments that counts the writes of a call, or None."""
-        storages, places = self.storages, self.argument_writes
-        if not storages and not places:
-            return None
-
-        def note(args: tuple[Any, ...]) -> None:
-            here = user_place()
-            for storage, count in storages:
-                storage.note_write(here, count)
-            for place, count in places:
-                args[place].storage_.note_write(here, count)
-
-        return note
 
 
 class Numbers:

@@ -7,6 +7,8 @@ from typing import Any
 from .compiling import CompiledFunction
 from .nn.modules.module import Module
 
+_own = object.__getattribute__
+
 
 class CompiledModule(Module):
     """Wraps a module: attributes, parameters and state_dict are those of the original."""
@@ -16,17 +18,17 @@ class CompiledModule(Module):
         object.__setattr__(self, "_compiled", CompiledFunction(module, options))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._compiled(*args, **kwargs)
+        return _own(self, "_compiled")(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "_orig_mod"), name)
+        return getattr(_own(self, "_orig_mod"), name)
 
     def __getattribute__(self, name: str) -> Any:
         if name in _OWN:
-            return object.__getattribute__(self, name)
-        module = object.__getattribute__(self, "_orig_mod")
+            return _own(self, name)
+        module = _own(self, "_orig_mod")
         if name in _INSPECTION:
-            return getattr(object.__getattribute__(self, "_compiled"), name)
+            return getattr(_own(self, "_compiled"), name)
         return getattr(module, name)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -215,7 +215,9 @@ class CompiledFunctionBackward(Node):
     def release(self, freed: Any) -> None:
         self.freed = freed
         spends = self.split.function.spends
-        self.spent = self.spent.union(*[spends[number] for number in self.numbers])
-        if len(self.spent) == len(self.out_types):
+        for number in self.numbers:
+            self.spent = self.spent | spends[number]
+        if len(self.spent) == len(spends):
             self.saved = self.inputs = self.held = self.before = None
-            readers.discard(self.reference)
+            if self.reference is not None:
+                readers.discard(self.reference)

@@ -1,4 +1,4 @@
-"""Writes the function that ends a bound call: from what native code made to what the caller gets.
+"""Writes how a bound call ends: from what native code made to what the caller gets.
 
 It is text for one trace, since most of a short call's time would go to loops over one or two
 results, and to asking what kind each is.
@@ -9,40 +9,60 @@ from __future__ import annotations
 from typing import Any
 
 from .compiled_node import CompiledFunctionBackward
-from .ir.texts import function_of
 from .segments import Context
 from .sources import Argument, Captured, Direct, Given, Plain
-from .unpacking import packing
+from .tracer.history import history
+from .tracer.places import user_place
+from .tracer.tape import next_sequence
+from .unpacking import Writer, packing
+
+NAMES = {"Context": Context, "Node": CompiledFunctionBackward, "history": history,
+         "new": object.__new__, "next_sequence": next_sequence,
+         "user_place": user_place}  # fmt: skip
 
 
 class Ending:
-    """The lines of `finish(args, made)`; `made_at` says where results are among what was made."""
+    """The lines after `made = call(...)`, and the expression that is the result.
 
-    def __init__(self, made_at: dict[int, int], result_count: int):
+    `made_at` says where results are among what was made; `taken` has named the arguments. The lines
+    use NAMES.
+    """
+
+    def __init__(self, taken: Writer, made_at: dict[int, int], result_count: int):
         self.result_count = result_count
-        self.space: dict[str, Any] = {"Context": Context, "Node": CompiledFunctionBackward}
+        self.constant, self.arguments = taken.constant, taken.leaves
         self.lines = [f"r{number} = made[{at}]" for number, at in made_at.items()]
         self.known = set(made_at)
         self.has_context = False
-
-    def constant(self, value: Any) -> str:
-        name = f"c{len(self.space)}"
-        self.space[name] = value
-        return name
+        self.result = "made"
 
     def results(self) -> str:
         """All results, None for those that were put elsewhere."""
         texts = (f"r{k}" if k in self.known else "None" for k in range(self.result_count))
         return f"[{', '.join(texts)}]"
 
-    def note_writes(self, note: Any) -> None:
-        self.lines.insert(0, f"{self.constant(note)}(args)")
+    def note_writes(self, storages: list[tuple[Any, int]], places: list[tuple[int, int]]) -> None:
+        """Counts writes: of storages, of arguments."""
+        if storages or places:
+            self.lines.append("here = user_place()")
+        if storages:
+            listed = self.constant(storages)
+            self.lines.append(f"for storage, count in {listed}: storage.note_write(here, count)")
+        for place, count in places:
+            self.lines.append(f"{self.arguments[place]}.storage_.note_write(here, {count})")
 
     def give_history(self, split: Any, sources: list[Any], saved: list[int]) -> None:
         """As `Split.connect`."""
-        inputs = ", ".join(map(self.source, sources))
+        inputs = [self.source(source) for source in sources]
         kept = ", ".join(f"made[{k}]" for k in saved)
-        self.lines.append(f"node = Node({self.constant(split)}, [{inputs}], [{kept}])")
+        versions = (f"0 if (s := {x}._storage) is None else s.version" for x in inputs)
+        edges = "".join(f"history({inputs[k]}), " for k in split.wanted)
+        self.lines += [
+            "node = new(Node)",
+            f"node.split = {self.constant(split)}; node.saved = [{kept}]; node.extra = None",
+            f"node.inputs = [{', '.join(inputs)}]; node.versions = [{', '.join(versions)}]",
+            f"node.edges = ({edges}); node.sequence = next_sequence(); node.place = user_place()",
+        ]
         for number, position in enumerate(split.function.differentiable):
             r = f"r{position}"
             self.lines.append(f"{r}._node = node; {r}._nr = {number}; {r}._requires_grad = True")
@@ -52,10 +72,13 @@ class Ending:
     def source(self, source: Any) -> str:
         """A tensor that the trace reads."""
         if isinstance(source, Argument):
-            return f"args[{source.place}]"
+            return self.arguments[source.place]
         if isinstance(source, Captured):
             return self.constant(source.tensor)
-        return f"{self.constant(source)}(args)"
+        return f"{self.constant(source)}({self.all_arguments()})"
+
+    def all_arguments(self) -> str:
+        return f"({''.join(f'{name}, ' for name in self.arguments)})"
 
     def set_grad(self, owner: Any, maker: Any) -> None:
         value = "None" if maker is None else self.value(maker)
@@ -71,11 +94,9 @@ class Ending:
             return self.source(maker.source)
         if not self.has_context:
             self.has_context = True
-            self.lines.append(f"context = Context(args, {self.results()})")
+            self.lines.append(f"context = Context({self.all_arguments()}, {self.results()})")
         return f"{self.constant(maker)}(context)"
 
-    def function(self, structure: Any, makers: list[Any]) -> Any:
+    def give(self, structure: Any, makers: list[Any]) -> None:
         leaves = [self.value(maker) for maker in makers]
-        self.lines.append(f"return {packing(structure, iter(leaves), self.constant)}")
-        text = "\n    ".join(["def finish(args, made):", *self.lines])
-        return function_of(text, "<wengert finish>", self.space)
+        self.result = packing(structure, iter(leaves), self.constant)

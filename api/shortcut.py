@@ -14,6 +14,7 @@ from typing import Any
 
 from .binding import Binding, Unbindable
 from .environment import Environment
+from .finishing import NAMES
 from .ir.bind import epoch, state
 from .replay import MISS, Trace
 from .segments import Segment
@@ -22,59 +23,58 @@ from .sources import Argument, Captured, Reached
 from .tracer.hooks import uses
 from .tracer.readers import readers
 from .tracer.tensor import Tensor
-from .unpacking import AS_GIVEN, unpacker
+from .unpacking import Writer, taking_apart, unpacker
 
 MAX_REBINDS = 4  # in a row: beyond that, what is bound changes too often
 
 
 def shortcut(trace: Trace, structure: Any, leaves: list[Any], specialised: set[int]) -> Any:
     """A function of a call's arguments that replays `trace`, or None."""
-    unpack = unpacker(structure)
-    if trace.root.end is None or unpack is None:
+    taken = taking_apart(structure)
+    if trace.root.end is None or taken is None:
         return None
     replay = None
     if trace.rebinds < MAX_REBINDS:
         trace.rebinds += 1
         try:
-            replay = bound_replay(trace, Binding(trace, leaves, specialised), unpack)
+            replay = bound_replay(trace, Binding(trace, leaves, specialised, taken), taken)
         except Unbindable:
             trace.rebinds = MAX_REBINDS
     if replay is None and not any(isinstance(s, Reached) for s in trace.root.sources):
-        replay = gathered_replay(trace, leaves, specialised, unpack)
+        replay = gathered_replay(trace, leaves, specialised, unpacker(structure))
     # what is Reached must be looked at closely
     return None if replay is None else trace.rewinding(replay)
 
 
-def bound_replay(trace: Trace, binding: Binding, unpack: Any) -> Any:
-    """One native call that checks, runs and makes results."""
-    call, finish, numbers, answer = binding.call, binding.finish, binding.numbers, binding.answer
-    grad_mode, inference, top = state.grad_enabled, state.inference, state.top
-    executor = binding.executor
-    direct, check = executor.direct, executor.native.runnable.check
-    nested, told = unpack is not AS_GIVEN, readers if executor.writes else ()
+def bound_replay(trace: Trace, binding: Binding, taken: Writer) -> Any:
+    """One native call that checks, runs and makes results, in code for this trace."""
+    executor, numbers, ending = binding.executor, binding.numbers, binding.ending
+    check = executor.native.runnable.check
 
-    def replay(args: Any, kwargs: Any) -> Any:
-        if (state.top is not top or state.grad_enabled is not grad_mode or told
-                or state.inference is not inference or executor.call is not direct):  # fmt: skip
-            return MISS
-        if numbers is not None and not numbers.current():
-            return MISS
-        if nested:
-            args = unpack(args, kwargs)
-            if args is None:
-                return MISS
-        elif kwargs:
-            return MISS
-        made = call(*args)
-        if made.__class__ is not answer:
-            if made.__class__ is int and made > 0:
-                check(made)
-            return MISS
-        trace.hits += 1
-        trace.rebinds = 0
-        return made if finish is None else finish(args, made)
+    def missed(made: Any) -> Any:
+        if made.__class__ is int and made > 0:
+            check(made)
+        return MISS
 
-    return replay
+    lines = [
+        "if (state.top is not top or state.grad_enabled is not grad_mode",
+        "        or state.inference is not inference or executor.call is not direct):",
+        "    return missing",
+        "if readers: return missing" if executor.writes else "",
+        "if not current(): return missing" if numbers is not None else "",
+        *taken.lines,
+        f"made = call({', '.join(taken.leaves)})",
+        "if made.__class__ is not answer: return missed(made)",
+        "trace.hits += 1; trace.rebinds = 0",
+        *ending.lines,
+        f"return {ending.result}",
+    ]
+    return taken.function(
+        "bound_replay", MISS, [*filter(None, lines)], state=state, executor=executor, trace=trace,
+        grad_mode=state.grad_enabled, inference=state.inference, top=state.top, readers=readers,
+        direct=executor.direct, call=binding.call, answer=binding.answer, missed=missed,
+        current=None if numbers is None else numbers.current, **NAMES,
+    )  # fmt: skip
 
 
 def gathered_replay(trace: Trace, leaves: list[Any], specialised: set[int], unpack: Any) -> Any:

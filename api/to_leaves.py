@@ -102,7 +102,7 @@ class ToLeaves:
         """The first call: native code that makes tensors takes its place."""
         runnable, results = self.executor.native.runnable, self.executor.results
         made = {k: as_tensor(runnable.results[k], dtype) for k, dtype in results}
-        arguments = runnable.inputs
+        arguments = [e.laid_out_as(a) for e, a in zip(runnable.inputs, arrays)]
         self.native = runnable.bound(arguments, range(len(arguments)), made, {},
                                      tuple_result=True, apart=False)  # fmt: skip
         return None

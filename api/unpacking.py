@@ -1,8 +1,9 @@
 """Taking the arguments of a call apart, and putting results together, by code for one structure.
 
-`unpacker(structure)` is a function of (args, kwargs) that gives the leaves in the order of
-`flatten`, or None where the arguments have another structure. `packing(structure, ...)` is the text
-of an expression that puts leaves together.
+`taking_apart(structure)` has the lines that do so, for a function of (args, kwargs);
+`unpacker(structure)` is such a function, that gives the leaves in the order of `flatten`, or None
+where the arguments have another structure. `packing(structure, ...)` is the text of an expression
+that puts leaves together.
 """
 
 from __future__ import annotations
@@ -16,23 +17,25 @@ from .ir.texts import function_of
 from .pytree import rebuild, split
 
 
-def AS_GIVEN(args: Any, kwargs: Any) -> Any:
-    """Of calls with positional leaves only."""
-    return None if kwargs else args
-
-
-def unpacker(structure: Any) -> Any:
-    """See the module's text; None where a container is of another kind than those known here."""
+def taking_apart(structure: Any) -> Writer | None:
+    """None where a container is of another kind than those known here."""
     _, args, kwargs = structure
-    if len(kwargs) == 2 and all(part is None for part in args[1:]):
-        return AS_GIVEN
     writer = Writer()
     try:
         writer.take("args", args, known=True)
         writer.take("kwargs", kwargs, known=True)
     except KeyError:
         return None
-    return writer.function()
+    return writer
+
+
+def unpacker(structure: Any) -> Any:
+    """See the module's text; None as for `taking_apart`."""
+    writer = taking_apart(structure)
+    if writer is None:
+        return None
+    leaves = "".join(f"{leaf}, " for leaf in writer.leaves)
+    return writer.function("unpack", None, [*writer.lines, f"return ({leaves})"])
 
 
 def packing(structure: Any, leaves: Iterator[str], constant: Any) -> str:
@@ -53,7 +56,10 @@ def packing(structure: Any, leaves: Iterator[str], constant: Any) -> str:
 
 
 class Writer:
-    """Writes the lines that take containers apart."""
+    """Writes the lines that take containers apart, and names constants.
+
+    Where a container is another, the lines return `missing`.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -71,8 +77,13 @@ class Writer:
             self.check(f"{value}.__class__ is not {self.constant(kind)}")
         variables = [next(self.names) for _ in parts]
         if kind is dict:
-            self.check(f"tuple({value}) != {self.constant(names)}" if names else value)
-            self.assign(variables, f"{value}.values()")
+            if len(names) == 1:  # quicker
+                name = self.constant(names[0])
+                self.check(f"len({value}) != 1 or {name} not in {value}")
+                self.assign(variables, f"{value}[{name}],")
+            else:
+                self.check(f"tuple({value}) != {self.constant(names)}" if names else value)
+                self.assign(variables, f"{value}.values()")
         elif issubclass(kind, tuple | list):
             self.check(f"len({value}) != {len(parts)}")
             self.assign(variables, value)
@@ -85,18 +96,19 @@ class Writer:
             self.take(variable, part)
 
     def check(self, wrong: str) -> None:
-        self.lines.append(f"    if {wrong}: return None")
+        self.lines.append(f"if {wrong}: return missing")
 
     def assign(self, variables: list[str], value: str) -> None:
         if variables:
-            self.lines.append(f"    {', '.join(variables)}, = {value}")
+            self.lines.append(f"{', '.join(variables)}, = {value}")
 
     def constant(self, value: Any) -> str:
         name = f"c{len(self.constants)}"
         self.constants[name] = value
         return name
 
-    def function(self) -> Any:
-        leaves = "".join(f"{leaf}, " for leaf in self.leaves)
-        body = "\n".join([*self.lines, f"    return ({leaves})"])
-        return function_of(f"def unpack(args, kwargs):\n{body}", "<wengert unpack>", self.constants)
+    def function(self, name: str, missing: Any, lines: list[str], **names: Any) -> Any:
+        """The function of (args, kwargs) with these lines, which may use `names`."""
+        text = "\n    ".join([f"def {name}(args, kwargs):", *lines])
+        space = {**self.constants, **names, "missing": missing}
+        return function_of(text, f"<wengert {name}>", space)

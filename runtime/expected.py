@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from .memory import Arena
 class Array:
     """An array exactly as the entry expects it.
 
-    `strides` are in bytes; None means C-contiguous. With `holder` the argument is an object of
+    `strides` are in bytes; None means C-contiguous. With `copied`, the entry gets a C-contiguous
+    copy. With `holder` the argument is an object of
     exactly that class, which has the array in its slot `slot`, and in the slots of `facts` these
     very objects; a result is put into a new object like that.
     """
@@ -29,6 +30,13 @@ class Array:
     holder: type | None = None
     slot: str = ""
     facts: tuple[tuple[str, object], ...] = ()
+    copied: bool = False
+
+    def laid_out_as(self, array: np.ndarray) -> Array:
+        """The same for arrays like this one: copied, if it is not C-contiguous."""
+        if array.flags.c_contiguous:
+            return self
+        return replace(self, strides=array.strides, copied=True)
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -94,6 +102,9 @@ class Call:
     held: Sequence[int] = ()
 
     def __post_init__(self) -> None:
+        for argument in self.arguments:
+            if isinstance(argument, Array) and argument.copied and argument.writeable:
+                raise ValueError(f"{self.name}: what is written can't be a copy: {argument}")
         for result in self.results:
             if result.strides is not None:
                 raise ValueError(f"{self.name}: results are new C-contiguous arrays, not {result}")

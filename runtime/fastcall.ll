@@ -6,6 +6,7 @@
 ; Invariants
 ; - Nothing is written and no reference is taken before every argument has been checked.
 ; - The checks need the GIL; the entry does not.
+; - What is copied for the entry is let go when it is done.
 ; - Without a holder, arguments are kept alive by the caller. What was found inside a holder, or is
 ;   bound, is not once the GIL is released: another thread may put something else there. So it is
 ;   held.
@@ -122,6 +123,49 @@ yes:
   ret i1 true
 no:
   ret i1 false
+}
+
+; Copies of the arguments that the entry wants C-contiguous: how many were made, or -1 with the
+; exception set. Their pointers take the place of the originals'.
+define internal i64 @copy(ptr %table, ptr %own, ptr %held, ptr %copies) {
+entry:
+  %count.p = getelementptr %Table, ptr %table, i32 0, i32 0
+  %count = load i64, ptr %count.p
+  %records = getelementptr %Table, ptr %table, i64 1
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i1, %passed ]
+  %made = phi i64 [ 0, %entry ], [ %made.now, %passed ]
+  %end = icmp eq i64 %i, %count
+  br i1 %end, label %done, label %one
+one:
+  %kind.p = getelementptr %Record, ptr %records, i64 %i, i32 2
+  %which = load i64, ptr %kind.p
+  %wanted = icmp eq i64 %which, ${A_COPY}
+  br i1 %wanted, label %new, label %passed
+new:
+  %held.p = getelementptr ptr, ptr %held, i64 %i
+  %array = load ptr, ptr %held.p
+  %copy = call ptr @PyArray_NewCopy(ptr %array, i32 ${C_ORDER})
+  %failed = icmp eq ptr %copy, null
+  br i1 %failed, label %poor, label %keep
+keep:
+  %copy.p = getelementptr ptr, ptr %copies, i64 %made
+  store ptr %copy, ptr %copy.p
+  %data = call ptr @field(ptr %copy, i64 ${DATA})
+  %own.p = getelementptr ptr, ptr %own, i64 %i
+  store ptr %data, ptr %own.p
+  %made1 = add i64 %made, 1
+  br label %passed
+passed:
+  %made.now = phi i64 [ %made, %one ], [ %made1, %keep ]
+  %i1 = add i64 %i, 1
+  br label %next
+poor:
+  call void @release(ptr %copies, i64 %made)
+  ret i64 -1
+done:
+  ret i64 %made
 }
 
 ; Puts pointers where the entry wants them: those of the arguments, and those that never change.
@@ -309,14 +353,9 @@ entry:
   %table = call ptr @field(ptr %self, i64 ${DATA})
   %count.p = getelementptr %Table, ptr %table, i32 0, i32 0
   %count = load i64, ptr %count.p
-  %results.p = getelementptr %Table, ptr %table, i32 0, i32 1
-  %results = load i64, ptr %results.p
-  %all.p = getelementptr %Table, ptr %table, i32 0, i32 9
-  %all = load i64, ptr %all.p
-  %pointers = alloca ptr, i64 %all, align 16
   %own = alloca ptr, i64 %count, align 16
   %held = alloca ptr, i64 %count, align 16
-  %made = alloca ptr, i64 %results, align 16
+  %copies = alloca ptr, i64 %count, align 16
   %right = icmp eq i64 %nargs, %count
   br i1 %right, label %watch, label %no
 watch:
@@ -329,14 +368,32 @@ look:
   br i1 %fit, label %overlap, label %no
 overlap:
   %apart = call i1 @apart(ptr %table, ptr %own)
-  br i1 %apart, label %order, label %no
-order:
-  call void @arrange(ptr %table, ptr %own, ptr %pointers)
-  br label %room
+  br i1 %apart, label %fitted, label %no
 no:
   %declined = call ptr @decline(ptr %table, ptr %args, i64 %nargs)
   ret ptr %declined
-room:
+fitted:
+  %copied = call i64 @copy(ptr %table, ptr %own, ptr %held, ptr %copies)
+  %poor = icmp slt i64 %copied, 0
+  br i1 %poor, label %error, label %go
+go:
+  %answer = call ptr @enter(ptr %table, ptr %own, ptr %held)
+  call void @release(ptr %copies, i64 %copied)
+  ret ptr %answer
+error:
+  ret ptr null
+}
+
+; Runs the entry on arguments that fit: the answer of the callable.
+define internal ptr @enter(ptr %table, ptr %own, ptr %held) {
+entry:
+  %results.p = getelementptr %Table, ptr %table, i32 0, i32 1
+  %results = load i64, ptr %results.p
+  %all.p = getelementptr %Table, ptr %table, i32 0, i32 9
+  %all = load i64, ptr %all.p
+  %pointers = alloca ptr, i64 %all, align 16
+  %made = alloca ptr, i64 %results, align 16
+  call void @arrange(ptr %table, ptr %own, ptr %pointers)
   %enough = call i1 @allocate(ptr %table, ptr %pointers, ptr %made)
   br i1 %enough, label %go, label %error
 go:

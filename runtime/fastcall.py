@@ -41,7 +41,7 @@ from .stand_in import stand_in
 
 RELEASE_GIL, STATUS, TUPLE, HOLD = 1, 2, 4, 8
 METH_FASTCALL = 0x80
-A_FLOAT, AN_OBJECT, A_NUMBER = 1, 2, 3  # kinds of records; 0 is an array
+A_FLOAT, AN_OBJECT, A_NUMBER, A_COPY = 1, 2, 3, 4  # kinds of records; 0 is an array
 
 
 def make(
@@ -109,6 +109,8 @@ def text() -> str:
         A_FLOAT=A_FLOAT,
         AN_OBJECT=AN_OBJECT,
         A_NUMBER=A_NUMBER,
+        A_COPY=A_COPY,
+        C_ORDER=layout.C_ORDER,
     )
 
 
@@ -209,7 +211,7 @@ def _record(expected: Argument, words: Callable[[Sequence[int]], int]) -> list[i
     return [
         id(cls or np.ndarray),
         layout.slot_offset(cls, expected.slot) if cls else 0,
-        0,
+        A_COPY * expected.copied,
         id(expected.dtype),
         flags | len(expected.shape) << 32,
         words(expected.shape),

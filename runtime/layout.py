@@ -24,7 +24,8 @@ FLOAT = HEAD
 INT_SIZE = HEAD
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
-NEW_FROM_DESCR = 94  # index in NumPy's table of functions
+NEW_COPY, NEW_FROM_DESCR = 85, 94  # indices in NumPy's table of functions
+C_ORDER = 0
 
 PYTHON_FUNCTIONS = (
     "Py_IncRef",
@@ -46,21 +47,21 @@ def python_function(name: str) -> int:
 
 
 @cache
-def new_from_descr() -> int:
-    """The address of NumPy's `PyArray_NewFromDescr`."""
+def numpy_function(index: int) -> int:
+    """The address of a function of NumPy's table."""
     core: Any = importlib.import_module("numpy._core._multiarray_umath")
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         python_function("PyCapsule_GetPointer")
     )(core._ARRAY_API, None)
-    table = (ctypes.c_void_p * (NEW_FROM_DESCR + 1)).from_address(pointer)
-    return table[NEW_FROM_DESCR] or 0
+    return word_at(pointer + 8 * index)
 
 
 def imports() -> dict[str, int]:
     """Addresses for native code that handles objects."""
     return {
         **{name: python_function(name) for name in PYTHON_FUNCTIONS},
-        "PyArray_NewFromDescr": new_from_descr(),
+        "PyArray_NewCopy": numpy_function(NEW_COPY),
+        "PyArray_NewFromDescr": numpy_function(NEW_FROM_DESCR),
         "None": id(None),
         "True": id(True),
         "False": id(False),
@@ -149,14 +150,21 @@ def _new_trouble() -> str:
         ctypes.c_void_p,
         ctypes.c_int,
         ctypes.c_void_p,
-    )(new_from_descr())
+    )(numpy_function(NEW_FROM_DESCR))
     dtype = np.dtype(np.float32)
     ctypes.PYFUNCTYPE(None, ctypes.py_object)(python_function("Py_IncRef"))(dtype)  # it steals one
     dims = (ctypes.c_int64 * 2)(3, 5)
     made = make(np.ndarray, dtype, 2, ctypes.addressof(dims), None, None, 0, None)
-    if type(made) is np.ndarray and (made.shape, made.dtype) == ((3, 5), dtype):
+    if type(made) is not np.ndarray or (made.shape, made.dtype) != ((3, 5), dtype):
+        return f"PyArray_NewFromDescr made {made!r}"
+    copy = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_int)(
+        numpy_function(NEW_COPY)
+    )
+    given = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    made = copy(given, C_ORDER)
+    if type(made) is np.ndarray and made.flags.c_contiguous and made.tolist() == given.tolist():
         return ""
-    return f"PyArray_NewFromDescr made {made!r}"
+    return f"PyArray_NewCopy made {made!r}"
 
 
 @cache

@@ -12,6 +12,7 @@ declare ptr @PyLong_FromLongLong(i64)
 declare ptr @PyObject_CallObject(ptr, ptr)
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare ptr @PyArray_NewCopy(ptr, i32)
 @None = external global i8
 @True = external global i8
 @False = external global i8
@@ -20,7 +21,7 @@ declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 
 ; What an argument or a result must be
 %Record = type { ptr, i64, i64, ptr, i32, i32, ptr, ptr, i64, i64, i64, ptr, i64 }
-; 0 type  1 slot  2 kind: an array, a float, or what must be the same  3 descr, or the object  4 flags  5 nd  6 dims  7 strides  8 alignment-1
+; 0 type  1 slot  2 kind: an array, one to copy, a float, or what must be the same  3 descr, or the object  4 flags  5 nd  6 dims  7 strides  8 alignment-1
 ; 9 and 10: the first byte and the byte after the last, from the data pointer
 ; 11 facts of the holder or number, or null: a count, and as many offsets and what must be there
 ; 12 where the entry wants the pointer, among all pointers; negative if it does not

@@ -228,3 +228,21 @@ def test_gradients_that_must_be_none_are_looked_for():
         eager, compiled = (model.weight.grad for model in trainings)
         assert (eager is None) == (compiled is None)
         assert eager is None or torch.allclose(eager, compiled)
+
+
+def test_arguments_of_any_layout_are_bound():
+    """Native code copies those that are not contiguous; their layout is part of what is bound."""
+    function = torch.compile(lambda x, y: x * 2 + y)
+    base = torch.arange(12.0).reshape(3, 4)
+    ways = [lambda: base.t(), lambda: base.t().contiguous(), lambda: base[:, :3].t()[:3].flip(0),
+            lambda: torch.arange(3.0).expand(4, 3)]  # fmt: skip
+    for way in ways:
+        for k in range(4):
+            x, y = way() + k, torch.ones(())
+            x = x if k % 2 else way()
+            assert (function(x, y) == x * 2 + y).all()
+    for _ in range(3):
+        x = base.t()
+        assert (function(x, y) == x * 2 + y).all()
+    assert function.hot[0].__qualname__ == "bound_replay"
+    assert not np.shares_memory(function(x, y).numpy(), base.numpy())

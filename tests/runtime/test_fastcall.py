@@ -24,6 +24,18 @@ define internal ptr @arg(ptr %pointers, i64 %i) alwaysinline {
   %v = load ptr, ptr %p
   ret ptr %v
 }
+; third = the second element of the first + the first of the second
+define void @add_second(ptr %pointers, ptr %arena) {
+  %a = call ptr @arg(ptr %pointers, i64 0)
+  %b = call ptr @arg(ptr %pointers, i64 1)
+  %c = call ptr @arg(ptr %pointers, i64 2)
+  %a1 = getelementptr float, ptr %a, i64 1
+  %x = load float, ptr %a1
+  %y = load float, ptr %b
+  %z = fadd float %x, %y
+  store float %z, ptr %c
+  ret void
+}
 ; third = first + second, the first element only
 define void @add(ptr %pointers, ptr %arena) {
   %a = call ptr @arg(ptr %pointers, i64 0)
@@ -74,7 +86,7 @@ define void @nothing(ptr %pointers, ptr %arena) {
   ret void
 }
 """
-NAMES = ("add", "scale", "status", "scratch", "nothing")
+NAMES = ("add", "add_second", "scale", "status", "scratch", "nothing")
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +237,22 @@ def test_strides_when_they_are_given(build):
     assert add(flat[::-1], flat[::-1], result) is None
     assert result[0] == 22
     assert add(flat[::-1], flat[::-1], flat[:1]) is NotImplemented
+
+
+def test_copies_when_they_are_asked_for(build):
+    base = np.arange(12, dtype=F4).reshape(3, 4)
+    across = Array(F4, (4, 3), strides=(4, 16), copied=True)
+    add = build("add_second", [across, Array(F4, (1,))], [Array(F4, (1,))])
+    one = np.ones(1, F4)
+    assert add(base.T, one)[0] == base.T[0, 1] + 1  # in memory, base[0, 1] is the second
+    assert add(base.T.copy(), one) is NotImplemented
+    counts = sys.getrefcount(base), sys.getrefcount(one)
+    for _ in range(100):
+        add(base.T, one)
+        add(base.T, base)  # declined
+    assert (sys.getrefcount(base), sys.getrefcount(one)) == counts
+    with pytest.raises(ValueError, match="copy"):
+        build("add", [Array(F4, (4,), strides=(8,), writeable=True, copied=True)])
 
 
 def test_alignment(build):
