@@ -174,14 +174,12 @@ class Recording:
         self.hyper_guards.append((HyperParameter(group, name), operator.ne, 0, outcome))
 
     def comparisons(self) -> list[Any]:
-        """Guards on run-time numbers; one on a derived number makes its inputs specialise."""
+        """Guards on run-time numbers that are given."""
         guards = list(self.hyper_guards)
         guards += [(HyperParameter(group, name), is_same, value, True)
                    for group, name, value in self.environment.groups]  # fmt: skip
-        for number, how, other, outcome in self.recorder.comparisons:
-            if id(number) not in self.numbers or isinstance(other, RunTimeNumber):
-                raise Refused("a branch on a number computed from run-time numbers")
-            guards.append((self.numbers[id(number)][1], how, other, outcome))
+        guards += [(self.numbers[id(number)][1], how, other, outcome)
+                   for number, how, other, outcome in self.recorder.comparisons]  # fmt: skip
         return guards
 
     def captured(self) -> list[Tensor]:

@@ -13,6 +13,7 @@ from typing import Any
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Input, Node, Output, Var
 from ..ir.op import TABLE
+from ..ir.ops.gathering import places
 from ..ir.passes import canonical, decompose
 from ..ir.scalar import HALVES
 from ..ir.types import FLOAT, float32, int32
@@ -239,11 +240,12 @@ def roll(x: Any, *, shifts: Ints, dims: Ints) -> Any:
 # --- scattering ----------------------------------------------------------------------------------
 
 
-def update(base: Any, src: Any, strides: Ints, indices: list[Any], add: bool, free: int = 0) -> Any:
+def update(base: Any, src: Any, strides: Ints, indices: list[Any], add: bool, free: int = 0,
+           wraps: bool = False) -> Any:  # fmt: skip
     """`indices` are (index, factor, its strides along src, how many values it may take)."""
     found = tuple((factor, steps, limit) for _, factor, steps, limit in indices)
     return UPDATE(base, src, *(i for i, *_ in indices), strides=strides, offset=0, found=found,
-                  add=add, free=free)  # fmt: skip
+                  add=add, free=free, wraps=wraps)  # fmt: skip
 
 
 def spread_steps(shape: Ints) -> Ints:
@@ -271,10 +273,9 @@ def one_hot(base: Any, index: Any, src: Any, dim: int, add: bool) -> Any:
     shape = tuple(base.shape)
     steps = tuple(int(d == dim) for d in range(len(shape)))
     here = COORDINATE(size=shape, strides=steps, offset=0)
-    index = index.to(here.dtype)
+    index = places(index, shape[dim])
     if shape[dim] <= LARGEST_INT32:  # twice as many fit in a register
-        outside = index.lt(0).logical_or(index.ge(shape[dim]))
-        here, index = here.to(int32), index.masked_fill(outside, -1).to(int32)
+        here, index = here.to(int32), index.to(int32)
     hit = here.eq(index.expand(shape))
     value = src.expand(shape)
     return (base + value if add else value).where(hit, base)
@@ -304,7 +305,7 @@ def index_put(base: Any, values: Any, *indices: Any, spec: Any, accumulate: bool
     along = (*(0,) * lead, *inner, *(0,) * rest)
     where = [(i, steps[p], along, base.shape[p]) for i, p in zip(indices, places)]
     values = values.to(base.dtype).expand(shape)
-    return update(base, values, own, where, accumulate)
+    return update(base, values, own, where, accumulate, wraps=True)
 
 
 @rule("embedding_grad")

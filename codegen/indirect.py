@@ -43,6 +43,11 @@ def bound(node: Node, k: int) -> int:
     return source.shape[indexed(node)[k]]
 
 
+def wraps(node: Node) -> bool:
+    """Do negative indices count from the end? Else they are out of range."""
+    return node.op.name == "index" or bool(node.attributes.get("wraps"))
+
+
 def indexed(node: Node) -> list[int]:
     """The dimensions of the source that are indexed."""
     attrs = node.attributes

@@ -106,8 +106,13 @@ class Lowering:
             if instr.kind == FOLD:
                 (var,) = instr.node.outputs  # type: ignore[union-attr]
                 effects.append((cluster.stage[var] - 1, True, at))
-        self.finish(effects, roots)
+        self.finish(effects + self.unread_checks(max(effects)[0]), roots)
         return kernel
+
+    def unread_checks(self, stage: int) -> list[tuple[int, bool, int]]:
+        """Indices that lead nowhere, into constants and what is expanded, are checked as well."""
+        read = {o for instr in self.kernel.instrs for o in instr.operands}
+        return [(stage, True, at) for at in self.checked.values() if at not in read]
 
     def run_update(self) -> Kernel:
         """The kernel of an update: reads its source, adds to (or assigns) what is there."""
@@ -121,7 +126,7 @@ class Lowering:
         everything = frozenset(range(len(sizes)))
         at = self.add(Instr(MODIFY, whole.dtype.name, everything, (value, *indices), node, access))
         kernel.free = self.cluster.free
-        self.finish([(0, True, at)], [node])
+        self.finish([(0, True, at), *self.unread_checks(0)], [node])
         return kernel
 
     def finish(self, effects: list[tuple[int, bool, int]], roots: list[Node]) -> None:

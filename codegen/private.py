@@ -64,7 +64,8 @@ COORDINATE = _op("coordinate", "", Own("coordinate"), _absent,
 JOINED = _op("joined", "*parts", Own("joined"), _absent,
              lambda *parts, size, regions: TensorType(parts[0].dtype, size))  # fmt: skip
 UPDATE = _op("update", "self src *indices", Own("update"), _absent,
-             lambda self, src, *indices, strides, offset, found, add, free: self)  # fmt: skip
+             lambda self, src, *indices, strides, offset, found, add, free, wraps: (
+                 self))  # fmt: skip
 PRODUCT = _op("product", "self other", Template("matmul"), np.matmul,
               lambda self, other: TensorType(
                   self.dtype, (*self.shape[:-1], other.shape[-1])))  # fmt: skip

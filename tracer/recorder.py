@@ -24,7 +24,7 @@ from typing import Any
 from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol, number_type
 from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
-from ..ir.op import TABLE, Op
+from ..ir.op import Op
 from ..ir.types import FLOAT
 from .inplace import look, put
 from .rebase import Unwritable
@@ -41,12 +41,13 @@ from .recorded import (
 from .recorded_draws import RandomStates
 from .recorded_functions import record_function
 from .recorded_grads import GradFields
+from .recorded_numbers import Numbers
 from .recorded_sizes import PlainSizes
 from .scalars import RunTimeNumber, with_plain_numbers
 from .tensor import Tensor
 
 
-class Recorder(RandomStates, GradFields, PlainSizes):
+class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):
@@ -60,9 +61,6 @@ class Recorder(RandomStates, GradFields, PlainSizes):
         self.needing: set[Var] = set()  # Vars that require grad in eager's eyes
         self.branches: list[Branch] = []
         self.problems: list[str] = []
-        self.comparisons: list[Any] = []  # (run-time number, comparison, other, outcome)
-        self.given_numbers: Any = {}  # ids of those that are read at each call
-        self.used_numbers: list[Any] = []  # run-time numbers whose value Python saw
         self.backward_roots: set[Var] = set()
         self.on_lift: Any = None
         self.on_handed: Any = None
@@ -141,13 +139,6 @@ class Recorder(RandomStates, GradFields, PlainSizes):
         if self.memories.get(memory.key) is memory:
             del self.memories[memory.key]
 
-    def keep_wrapped(self, inputs: Any, outputs: Any) -> None:
-        """Arithmetic among run-time numbers gives run-time numbers."""
-        if not any(isinstance(v, Tensor) and not isinstance(v, RunTimeNumber) for v in inputs):
-            for tensor in outputs:
-                if tensor.dtype.name == "float64" and not tensor._array.ndim:
-                    tensor.__class__ = RunTimeNumber
-
     def operand(self, op: Op, value: Any, inputs: Any) -> Var | None:
         if isinstance(value, RunTimeNumber):
             return self.number_operand(op, value, inputs)
@@ -156,20 +147,6 @@ class Recorder(RandomStates, GradFields, PlainSizes):
         if value is None:
             return None
         return self.builder.constant(value, number_type(value, inputs, op))
-
-    def number_operand(self, op: Op, value: Any, inputs: Any) -> Var:
-        """A run-time number beside tensors takes the dtype a Python number would."""
-        var = self.var_of(value)
-        tensors = [v for v in inputs if isinstance(v, Tensor) and not isinstance(v, RunTimeNumber)]
-        if not tensors:
-            return var
-        dtype = number_type(value, inputs, op)
-        return var if dtype is var.dtype else self.emit("cast", var, dtype=dtype)
-
-    def emit(self, name: str, *operands: Var, **attrs: Any) -> Var:
-        """Appends an op to the graph alone: nothing runs."""
-        with interpreting(self.builder):
-            return TABLE[name](*map(Symbol, operands), **attrs).var
 
     # --- tensors and Vars ---
 
@@ -326,15 +303,6 @@ class Recorder(RandomStates, GradFields, PlainSizes):
         """Python asked for the truth of a value."""
         var = self.var_of(tensor)
         self.branches.append(Branch(var, outcome, len(self.builder.nodes), current_place()))
-
-    def compared(self, number: Any, how: Any, other: Any, outcome: bool) -> None:
-        """Python compared a run-time number: the outcome must be the same at replay."""
-        self.comparisons.append((number, how, other, outcome))
-
-    def checked(self, number: Any, how: Any, outcome: bool) -> None:
-        """The library compared a run-time number with zero."""
-        if id(number) in self.given_numbers:
-            self.compared(number, how, 0, outcome)
 
     def escaped(self, tensor: Tensor, how: str) -> None:
         """Python looked at a value: it must see the real one at every call."""

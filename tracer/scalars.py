@@ -61,11 +61,10 @@ class RunTimeNumber(Tensor):
         return self._compare(other, operator.ge)
 
     def __pow__(self, other: Any) -> Any:
-        if type(other) not in NUMBERS:
-            return super().__pow__(other)
-        if (other < 0 and holds(self, operator.eq)) or (other % 1 and holds(self, operator.lt)):
-            return float(self) ** other  # an error, or a complex number
-        return TABLE["pow_scalar"](self, exponent=other)
+        return super().__pow__(other) if is_tensor(other) else power(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return super().__rpow__(other) if is_tensor(other) else power(other, self)
 
     def __mul__(self, other: Any) -> Any:
         return NotImplemented if is_tensor(other) else super().__mul__(other)
@@ -144,17 +143,34 @@ def is_tensor(value: Any) -> bool:
 def divisor(value: Any, message: str) -> Any:
     """A number that a number is divided by: as in Python it must not be zero."""
     if value == 0 if type(value) in NUMBERS else (
-            isinstance(value, RunTimeNumber) and holds(value, operator.eq)):  # fmt: skip
+            isinstance(value, RunTimeNumber) and is_zero(value)):  # fmt: skip
         raise ZeroDivisionError(message)
     return value
 
 
-def holds(number: RunTimeNumber, how: Any) -> bool:
-    """Compares a number with zero. What is computed from others is not guarded: at later calls it
-    may be infinite where Python raises."""
-    outcome = bool(how(number._array.item(), 0))
-    notify("checked", number, how, outcome)
+def is_zero(number: RunTimeNumber) -> bool:
+    """Of a number that divides another; the recorder sees to it that it stays so."""
+    outcome = bool(number._array.item() == 0)
+    notify("divides", number, operator.eq, outcome)
     return outcome
+
+
+def power(base: Any, exponent: Any) -> Any:
+    """`base ** exponent` of numbers, at least one of them known at run time only."""
+    plain = value_of(base) ** value_of(exponent)  # or an error
+    if isinstance(plain, complex):
+        return float(base) ** float(exponent)
+    if type(exponent) in NUMBERS:
+        result = TABLE["pow_scalar"](base, exponent=exponent)
+    else:
+        result = TABLE["pow_tensor"](base, exponent)
+    notify("raised", result, base, exponent)
+    return result
+
+
+def value_of(number: Any) -> Any:
+    """A number as it is now, without a word to the recorder."""
+    return number._array.item() if isinstance(number, RunTimeNumber) else number
 
 
 def divided(value: Any, by: RunTimeNumber, message: str) -> Any:

@@ -48,12 +48,19 @@ def wrapped(index: np.ndarray, size: int) -> np.ndarray:
     return index if low >= 0 else np.where(index < 0, index + size, index)
 
 
+def inside(index: np.ndarray, size: int) -> np.ndarray:
+    """Indices in [0, size), as they are. IndexError for others, those from the end among them."""
+    if index.size and int(index.min()) < 0:
+        raise IndexError(f"index {index.min()} is out of bounds for dimension with size {size}")
+    return wrapped(index, size)
+
+
 def positions_along(shape: tuple[int, ...], index: np.ndarray, dim: int) -> np.ndarray:
     """Flat positions in an array of `shape` that a gather index along `dim` addresses."""
     if not shape:
-        return wrapped(index, 1).reshape(-1)
+        return inside(index, 1).reshape(-1)
     strides = strides_of(shape)
-    total = wrapped(index, shape[dim]) * strides[dim]
+    total = inside(index, shape[dim]) * strides[dim]
     for k, n in enumerate(index.shape):
         if k != dim:
             line = np.arange(n) * strides[k]

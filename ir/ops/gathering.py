@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ..types import TensorType, broadcast_shapes, int64, normalize_dim
 from ..value import Value, public
 from .accumulate import assign_at, combine_at, positions_along, reduce_at
 from .compare import where
+from .creation import iota
 from .slices import slice_op, slice_scatter
 from .views import zeros
 
@@ -46,6 +48,15 @@ gather_op = define(
     vjp=dict(self=lambda grad, self_type, index, dim: scatter_add_op(
         zeros(TensorType(grad.dtype, self_type.shape)), index, grad, dim=dim)),
 )  # fmt: skip
+
+
+def places(index: Any, size: int) -> Any:
+    """The index itself, checked: for code that does not look, or counts negative ones from the end.
+
+    What a compiled program refuses is then raised by eager code, in torch's words.
+    """
+    flat = index.view((math.prod(index.shape),))
+    return gather_op(iota(size=size, dtype=int64), flat, dim=0).view(tuple(index.shape))
 
 
 def corner(value: Any, shape: tuple[int, ...]) -> Any:

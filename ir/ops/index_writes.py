@@ -11,8 +11,8 @@ import numpy as np
 from ..op import Decompose, Op, Template, define
 from ..types import TensorType, int64, normalize_dim
 from ..value import Value, public
-from .accumulate import assign_at, combine_at, positions_of, reduce_at, wrapped
-from .gathering import check_range, reduce_rule
+from .accumulate import assign_at, combine_at, inside, positions_of, reduce_at, wrapped
+from .gathering import check_range, places, reduce_rule
 from .indexing import index_infer, index_op, index_put_op
 from .kinds import cast_number
 from .views import zeros
@@ -25,8 +25,9 @@ def _spec(dim: int) -> tuple[bool, ...]:
 def _positions(x: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray:
     """Flat positions of the slices `index` names, in the order of a source's elements."""
     if not x.ndim:
-        return wrapped(index, 1).reshape(-1)
-    positions, _, lead = positions_of(x.shape, (index.reshape(-1),), _spec(dim))
+        return inside(index, 1).reshape(-1)
+    flat = inside(index.reshape(-1), x.shape[dim])
+    positions, _, lead = positions_of(x.shape, (flat,), _spec(dim))
     return np.moveaxis(positions, 0, lead).reshape(-1)
 
 
@@ -106,8 +107,8 @@ index_add_op: Op = define(
         source if alpha == 1 else source * cast_number(alpha, source.dtype)),
     infer=lambda self, index, source, **_: self,
     lower=Decompose(lambda self, index, source, *, dim, alpha=1: index_put_op(
-        self, source if alpha == 1 else source * alpha, index, spec=_spec(dim), accumulate=True)
-        if self.ndim else NotImplemented),
+        self, source if alpha == 1 else source * alpha, places(index, self.shape[dim]),
+        spec=_spec(dim), accumulate=True) if self.ndim else NotImplemented),
     vjp=dict(self=lambda grad: grad,
              source=lambda grad, index, source_type, dim, alpha: take_slices(
                  grad, index, dim, source_type) * alpha),
@@ -118,7 +119,8 @@ index_copy_op = define(
         x, _positions(x, index, dim), source.reshape(-1)),
     infer=lambda self, index, source, **_: self,
     lower=Decompose(lambda self, index, source, *, dim: index_put_op(
-        self, source, index, spec=_spec(dim)) if self.ndim else NotImplemented),
+        self, source, places(index, self.shape[dim]), spec=_spec(dim))
+        if self.ndim else NotImplemented),
     vjp=dict(self=lambda grad, index, dim: index_fill_op(grad, index, dim=dim, value=0),
              source=lambda grad, index, source_type, dim: take_slices(
                  grad, index, dim, source_type)),

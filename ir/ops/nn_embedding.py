@@ -12,8 +12,9 @@ from ..bind import state
 from ..op import Decompose, Template, define
 from ..types import TensorType, int64, type_word
 from ..value import public
+from .accumulate import inside
 from .creation import iota
-from .gathering import scatter_add_op
+from .gathering import places, scatter_add_op
 from .nn_common import check_value
 from .views import zeros
 
@@ -105,7 +106,8 @@ def _bag(
     """The sum, mean or maximum of the rows of each bag; ids, sizes and rows of maxima."""
     ids = _bag_ids(offsets, indices.size, bags)
     kept = indices != padding_idx if padding_idx >= 0 else slice(None)
-    rows, index, own = weight[indices[kept]], indices[kept], ids[kept]
+    index, own = inside(indices[kept], weight.shape[0]), ids[kept]
+    rows = weight[index]
     counts = np.bincount(own, minlength=bags)
     result = np.zeros((bags, weight.shape[1]), weight.dtype)
     chosen = np.full(result.shape, -1, np.int64)
@@ -324,7 +326,7 @@ one_hot_op = define(
     "one_hot", "self -> result", numpy=_one_hot,
     infer=lambda self, *, count: TensorType(int64, (*self.shape, count)),
     lower=Decompose(lambda self, *, count: (
-        self.unsqueeze(-1) == iota(size=count, dtype=int64)).to(int64)),
+        places(self, count).unsqueeze(-1) == iota(size=count, dtype=int64)).to(int64)),
     samples=lambda rng: [((rng.integers(0, 4, (2, 3)),), {"count": 4})],
 )  # fmt: skip
 

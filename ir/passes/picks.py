@@ -52,6 +52,8 @@ class Pick:
         rest = [(n, m) for d, (n, m) in enumerate(zip(source.shape, index.shape)) if d != self.dim]
         if any(n != m for n, m in rest) or not self.possible(source) or not self.nodes:
             return None
+        if not self.gathers:  # nobody would look at the index
+            return None
         return self.picked(source, operands[1])
 
     def possible(self, var: Var) -> bool:

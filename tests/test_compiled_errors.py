@@ -1,0 +1,78 @@
+"""What eager refuses because of values, compiled code refuses too, however many calls were good."""
+
+import pytest
+import wengert as torch
+import wengert.nn.functional as F
+
+INDEXED = {
+    "index": lambda x, i: x[i] * 2,
+    "index of one": lambda x, i: x[:1].view(1, 1)[:, i],
+    "index of an expanded": lambda x, i: x[:1].expand(5)[i] * 2,
+    "index of a constant": lambda x, i: torch.ones(5)[i] + x[0],
+    "sum of a constant": lambda x, i: torch.ones(5)[i].sum(),
+    "index_select": lambda x, i: x.index_select(0, i) * 2,
+    "index_select of one": lambda x, i: x[:1].index_select(0, i) * 2,
+    "gather": lambda x, i: x.gather(0, i),
+    "gather of an expanded": lambda x, i: x[:1].expand(9).gather(0, i).sum(),
+    "take": lambda x, i: x.take(i),
+    "embedding": lambda x, i: F.embedding(i, x.view(5, 1)),
+    "embedding of one": lambda x, i: F.embedding(i, x[:1].view(1, 1)),
+    "embedding_bag": lambda x, i: F.embedding_bag(i.view(1, 1), x.view(5, 1)),
+    "index_add": lambda x, i: x.index_add(0, i, x[:1]),
+    "index_copy": lambda x, i: x.index_copy(0, i, x[:1]),
+    "index_fill": lambda x, i: x.index_fill(0, i, 2.0),
+    "index_put": lambda x, i: x.index_put((i,), x[:1], accumulate=True),
+    "index_reduce": lambda x, i: x.index_reduce(0, i, x[:1], "amax"),
+    "scatter": lambda x, i: x.scatter(0, i, x[:1]),
+    "scatter many": lambda x, i: x.scatter(0, i.expand(3), x[:3]),
+    "scatter a number": lambda x, i: x.scatter(0, i, 2.0),
+    "scatter_add": lambda x, i: x.scatter_add(0, i, x[:1]),
+    "scatter_reduce": lambda x, i: x.scatter_reduce(0, i, x[:1], "amax"),
+    "one_hot": lambda x, i: F.one_hot(i, 4),
+    "cross_entropy": lambda x, i: F.cross_entropy(x.view(1, 5), i),
+    "nll_loss": lambda x, i: F.nll_loss(x.view(1, 5), i),
+}
+
+
+def outcome(function, *args):
+    try:
+        return function(*args).tolist()
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_indices_out_of_range(name, monkeypatch):
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+    function = INDEXED[name]
+    compiled = torch.compile(function)
+    x = torch.arange(5.0)
+    for k in (0, 0, 0, 7, -9, -1, 0):
+        index = torch.tensor([k])
+        assert outcome(compiled, x, index) == outcome(function, x, index), k
+    assert compiled.explain().count("trace of") == 1
+
+
+NUMBERS = {
+    "divide by a difference": lambda x, a, b: x * (1 / (a - b)),
+    "floor and remainder": lambda x, a, b: x + 7 % (a - b) + 3 // (a - b),
+    "negative power": lambda x, a, b: x * (a - b) ** -1,
+    "large power": lambda x, a, b: x * (a * 2) ** 2,
+    "power of two": lambda x, a, b: x * 2.0**a,
+    "power of numbers": lambda x, a, b: x * a**b,
+    "root": lambda x, a, b: x * (a - b) ** 0.5,
+    "returned": lambda x, a, b: x + (a + b) ** 3,
+    "compared": lambda x, a, b: x * 2 if a - b > 1 else x / 2,
+    "compared with each other": lambda x, a, b: x * 2 if a > b else x / 2,
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_python_refuses(name, monkeypatch):
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+    function = NUMBERS[name]
+    compiled = torch.compile(function)
+    x = torch.tensor([0.5, -2.0])
+    for a, b in ((3.0, 1.0), (4.0, 1.0), (2.0, 2.0), (1e200, 1.0), (-3.0, 1.5), (5e3, 2.0)):
+        expected, found = outcome(function, x, a, b), outcome(compiled, x, a, b)
+        assert found == expected or found == pytest.approx(expected, rel=1e-6), (a, b)

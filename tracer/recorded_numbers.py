@@ -1,0 +1,103 @@
+"""Run-time numbers in a recording: their dtypes, and what Python learns of their values.
+
+Note [Numbers that Python refuses]
+    Division by zero and powers beyond all bounds are errors among Python's numbers, and infinite
+    in native code. A number that is given is guarded. One that was computed goes on through an
+    index that is out of range where Python would raise: native code stops there, and the body
+    runs and raises, see Note [Errors in native code].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.bind import interpreting
+from ..ir.builder import Symbol, number_type
+from ..ir.graph import Var
+from ..ir.op import TABLE, Op
+from ..ir.types import float64, int64
+from .recorded import Branch, Entry, current_place
+from .scalars import RunTimeNumber
+from .tensor import Tensor
+
+
+class Numbers:
+    """What a recorder knows of run-time numbers."""
+
+    builder: Any
+    entries: dict[int, Entry]
+    branches: list[Branch]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.comparisons: list[Any] = []  # (run-time number, comparison, other, outcome)
+        self.given_numbers: Any = {}  # ids of those that are read at each call
+        self.used_numbers: list[Any] = []  # those whose value Python saw
+
+    def var_of(self, tensor: Tensor) -> Var:
+        raise NotImplementedError
+
+    def emit(self, name: str, *operands: Var, **attrs: Any) -> Var:
+        """Appends an op to the graph alone: nothing runs."""
+        with interpreting(self.builder):
+            return TABLE[name](*map(Symbol, operands), **attrs).var  # type: ignore[no-any-return]
+
+    def keep_wrapped(self, inputs: Any, outputs: Any) -> None:
+        """Arithmetic among run-time numbers gives run-time numbers."""
+        if not any(isinstance(v, Tensor) and not isinstance(v, RunTimeNumber) for v in inputs):
+            for tensor in outputs:
+                if tensor.dtype.name == "float64" and not tensor._array.ndim:
+                    tensor.__class__ = RunTimeNumber
+
+    def number_operand(self, op: Op, value: Any, inputs: Any) -> Var:
+        """A run-time number beside tensors takes the dtype a Python number would."""
+        var = self.var_of(value)
+        tensors = [v for v in inputs if isinstance(v, Tensor) and not isinstance(v, RunTimeNumber)]
+        if not tensors:
+            return var
+        dtype = number_type(value, inputs, op)
+        return var if dtype is var.dtype else self.emit("cast", var, dtype=dtype)
+
+    # --- what Python asks ---
+
+    def compared(self, number: Any, how: Any, other: Any, outcome: bool) -> None:
+        """Python compared a run-time number: the outcome must be the same at replay.
+
+        Of one that was computed it is a branch on a value.
+        """
+        if id(number) in self.given_numbers and not isinstance(other, RunTimeNumber):
+            self.comparisons.append((number, how, other, outcome))
+            return
+        var = self.emit(how.__name__, self.var_of(number), self.number_var(other))
+        self.branches.append(Branch(var, outcome, len(self.builder.nodes), current_place()))
+
+    def number_var(self, value: Any) -> Var:
+        if isinstance(value, RunTimeNumber):
+            return self.var_of(value)
+        return self.builder.constant(float(value), float64)  # type: ignore[no-any-return]
+
+    def divides(self, number: Any, how: Any, outcome: bool) -> None:
+        """A number is divided by a run-time number, which the library compared with zero."""
+        if id(number) in self.given_numbers:
+            self.comparisons.append((number, how, 0, outcome))
+        else:
+            wrong = self.emit(how.__name__, self.var_of(number), self.number_var(0))
+            self.stop_where(wrong, number)
+
+    def raised(self, result: Any, *operands: Any) -> None:
+        """A power of numbers: Python refuses it where finite ones give none."""
+        unfit = self.emit("logical_not", self.emit("isfinite", self.var_of(result)))
+        for operand in operands:
+            fit = self.emit("isfinite", self.number_var(operand))
+            unfit = self.emit("logical_and", unfit, fit)
+        self.stop_where(unfit, result)
+
+    def stop_where(self, wrong: Var, number: Any) -> None:
+        """See Note [Numbers that Python refuses]."""
+        entry = self.entries[id(number)]
+        row = self.emit("view", self.var_of(number), size=(1,))
+        pair = self.emit("cat", row, row, dim=0)
+        beyond = self.builder.constant(2, int64)
+        index = self.emit("mul", self.emit("cast", wrong, dtype=int64), beyond)
+        kept = self.emit("index_select", pair, self.emit("view", index, size=(1,)), dim=0)
+        entry.var = entry.memory.var = self.emit("view", kept, size=())
