@@ -191,7 +191,7 @@ def write_file(f: Any, pickled: bytes, writer: Writer) -> None:
     path = Path(f)
     folder = path.parent
     if not folder.is_dir():
-        raise RuntimeError(f"Parent directory {folder} does not exist.")
+        raise RuntimeError(f"Parent directory {folder} does not exist. Make it first.")
     handle, draft = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -155,7 +155,7 @@ def _pair(actual, expected, item, options):
     raise _Mismatch(
         TypeError,
         "No comparison pair was able to handle inputs of type "
-        f"{type(actual)} and {type(expected)}.",
+        f"{type(actual)} and {type(expected)}. Use tensors, numbers, or containers of them.",
         item,
     )
 

@@ -102,6 +102,12 @@ def type_word(dtype: DType) -> str:
     }[dtype.name]  # fmt: skip
 
 
+def no_kernel(kernel: str, dtype: DType) -> NotImplementedError:
+    """torch's error for a dtype that one of its kernels lacks."""
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{type_word(dtype)}'; use "
+                               "another dtype, as in x.to(torch.float32)")  # fmt: skip
+
+
 def c_word(dtype: DType) -> str:
     """The C++ type of an element, as other errors of torch's print it."""
     return {

@@ -103,10 +103,12 @@ _REASONS: dict[str, tuple[type, str]] = {
         (NotImplementedError, _QUANTIZED)),
     "to_mkldnn": (RuntimeError, "the mkldnn layout is not supported"),
     "record_stream": (RuntimeError, "streams belong to CUDA devices; tensors live on the CPU"),
-    "pin_memory": (RuntimeError, "Cannot access accelerator device when none is available."),
+    "pin_memory": (RuntimeError, "Cannot access accelerator device when none is available. "
+                                  "Leave it out: memory of the CPU needs no pinning."),
     "share_memory_": (RuntimeError, "sharing memory between processes is not supported; send a "
                                     "copy, or share a numpy array and use from_numpy()"),
-    "xpu": (AssertionError, "Torch not compiled with XPU enabled"),
+    "xpu": (AssertionError, "Torch not compiled with XPU enabled; leave it out: tensors live on "
+                             "the CPU"),
     "eig": (RuntimeError, f"{_REMOVED} Use torch.linalg.eig."),
     "solve": (RuntimeError, f"{_REMOVED} Use torch.linalg.solve."),
     "lstsq": (RuntimeError, f"{_REMOVED} Use torch.linalg.lstsq."),

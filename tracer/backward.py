@@ -62,7 +62,7 @@ def make_grads(outputs: tuple[Any, ...], grads: Any, batched: bool = False) -> l
         grads = [grads]
     grads = list(grads)
     if len(grads) < len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients; give one each")
     return [start_gradient(k, o, g, batched) for k, (o, g) in enumerate(zip(outputs, grads))]
 
 

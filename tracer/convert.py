@@ -80,7 +80,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
                            "tensor.detach().numpy() instead.")  # fmt: skip
     if self.dtype is bfloat16:
-        raise TypeError("Got unsupported ScalarType BFloat16")
+        raise TypeError("Got unsupported ScalarType BFloat16; use x.float().numpy()")
     escape(self, "numpy()")
     expose(self._array)
     return handed(self, "numpy", self._array)
@@ -127,8 +127,10 @@ def real_number(value: Any, wanted: DType) -> Any:
 def __bool__(self: Tensor) -> bool:
     if self._array.size != 1:
         if self._array.size == 0:
-            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous; use numel()")
+        raise RuntimeError(
+            "Boolean value of Tensor with more than one value is ambiguous; use any() or all()"
+        )
     notify("looking", self)
     watcher = getattr(state.top, "branched", None)
     outcome = bool(self._values_array().item())
@@ -198,7 +200,8 @@ def _constant_like(self: Tensor, value: Any) -> Tensor:
         return TABLE["full"](size=(), fill_value=value, dtype=self.dtype)
     if isinstance(value, np.ndarray):
         return _from_array(value)
-    raise TypeError(f"can't assign a {type(value).__name__} to a torch.{type_name(self.dtype)}")
+    raise TypeError(f"can't assign a {type(value).__name__} to a torch.{type_name(self.dtype)}; "
+                    "use a number, a Tensor or an array")  # fmt: skip
 
 
 # --- dtype changes -------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def size_given(name: str, size: tuple[Any, ...], named: dict[str, Any]) -> tuple
     """What a factory was called with for `size`: positionally or by name, but not both."""
     if "size" in named:
         if size:
-            raise TypeError(f"{name}() got multiple values for argument 'size'")
+            raise TypeError(f"{name}() got multiple values for argument 'size'; give one")
         size = (named.pop("size"),)
     if name == "empty":
         named.pop("memory_format", None)

@@ -62,7 +62,7 @@ def plain(data: Any) -> Any:
     if isinstance(data, _SEQUENCES):
         if any(isinstance(item, str) for item in data):
             if not isinstance(data[0], str):
-                raise TypeError("new(): invalid data type 'str'")
+                raise TypeError("new(): invalid data type 'str'; use numbers")
             raise ValueError("too many dimensions 'str'")
         return [plain(item) for item in data]
     if isinstance(data, Tensor):
@@ -82,8 +82,9 @@ def plain(data: Any) -> Any:
     ):
         return [plain(data[k]) for k in range(len(data))]
     if isinstance(data, str | bytes):
-        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
-    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'; use numbers")
+    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}; use numbers, arrays, or "
+                       "sequences of them")  # fmt: skip
 
 
 def element_dtype(data: Any) -> DType | None:
@@ -135,7 +136,7 @@ def build(values: Any, storage: np.dtype) -> np.ndarray:
 def whole(found: np.ndarray, storage: np.dtype) -> np.ndarray:
     """Numbers as whole ones; negative ones may wrap around in an unsigned type, as in C."""
     if found.dtype.kind == "O" or (found.dtype.kind == "u" and storage == np.int64):
-        raise ValueError("Overflow when unpacking long long")
+        raise ValueError("Overflow when unpacking long long; use floats or smaller numbers")
     low, high = np.iinfo(storage).min, np.iinfo(storage).max
     if low == 0 and found.dtype.kind == "i":
         low = -high

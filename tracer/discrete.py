@@ -106,6 +106,10 @@ def multinomial(
     return np.argsort(-scores, axis=-1, kind="stable")[..., :num_samples]
 
 
+NO_WEIGHT = ("invalid multinomial distribution (sum of probabilities <= 0); some weight must be "
+             "positive")  # fmt: skip
+
+
 def _with_replacement(generator: Generator, weights: Array, num_samples: int) -> Array:
     rows = np.atleast_2d(weights)
     if not (rows >= 0).all() and not np.isnan(rows).any():
@@ -117,7 +121,7 @@ def _with_replacement(generator: Generator, weights: Array, num_samples: int) ->
     kind = np.float64 if weights.dtype == np.float64 else np.float32
     sums = np.cumsum(rows, axis=-1, dtype=kind)
     if not (sums[:, -1] > 0).all():
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+        raise RuntimeError(NO_WEIGHT)
     edges = (sums / sums[:, -1:]).astype(np.float64)
     edges[:, -1] = 1
     draws = generator.doubles(len(rows) * num_samples).reshape(len(rows), num_samples)
@@ -134,7 +138,7 @@ def _check_weights(weights: Array) -> None:
     if not (weights.max() < np.inf and weights.min() >= 0):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if (weights.sum(-1) == 0).any():
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+        raise RuntimeError(NO_WEIGHT)
 
 
 def _check_multinomial(weights: Array, num_samples: int, replacement: bool, name: str) -> None:

@@ -21,7 +21,7 @@ from ..ir.types import (
     bfloat16,
     float32,
     float64,
-    type_word,
+    no_kernel,
 )
 from .history import attach_views, history, input_type, record, refresh_view
 from .large import LARGE, Kernels, is_large
@@ -267,10 +267,11 @@ def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception
     if isinstance(error, RuntimeError | np.linalg.LinAlgError):  # already in torch's words
         return error
     if isinstance(error, TypeError) and "ufunc" in str(error):  # NumPy has no loop for the dtype
-        word = type_word(next((t.dtype for t in types if t is not None), attrs.get("dtype")))
-        return NotImplementedError(f'"{op.name}_cpu" not implemented for {word!r}')
+        dtype = next((t.dtype for t in types if t is not None), attrs.get("dtype"))
+        return no_kernel(f"{op.name}_cpu", dtype)
     if isinstance(attrs.get("size"), tuple) and TOO_LARGE.search(str(error)):
-        return RuntimeError(f"Storage size calculation overflowed with sizes={[*attrs['size']]}")
+        return RuntimeError(f"Storage size calculation overflowed with sizes={[*attrs['size']]}; "
+                            "use smaller ones")  # fmt: skip
     if isinstance(error, MemoryError):
         return RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {error}")
     if isinstance(error, IndexError | NotImplementedError | TypeError):

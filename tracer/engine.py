@@ -23,13 +23,14 @@ from .accumulate import accumulate, add_into
 from .derive import derive, is_silent
 from .eager import run
 from .engine_hooks import (
-    annotate,
     check_nan,
     checked_tuple,
+    note_forward,
     padded,
     run_posthooks,
     run_tensor_hooks,
     tensor_hooks,
+    warn_of,
 )
 from .places import user_place
 from .saved import Freed
@@ -152,34 +153,38 @@ class Run:
         watch = getattr(state.top, "pulling", None)  # a recorder notes whose derivative runs
         sums: Any = {} if direct else None  # totals made here, which may be added to in place
         node: Any = ready.pop() if nodes else None
-        while node is not None:
-            slots: Any = buffers.pop(node, None) or [None]
-            results, leaves, follow = None, (), None
-            if watch is not None:
-                watch(node)
-            if node.__class__ is AccumulateGrad:
-                self.arrive(node, slots)
-            elif not plain or node.extra is not None:
-                results = self.step(node, slots)
-            elif unwatched and node.is_op:
-                saved = node.saved
-                if saved.__class__ is Freed:
-                    raise RuntimeError(saved.message())
-                results = derive(node, slots, direct)
-                if saved and freed is not None:
-                    node.saved = freed
-            else:
-                results = node.apply(slots)
-                if freed is not None:
-                    node.release(freed)
-            slots = None
-            if results is not None:
-                leaves, follow = self.pass_on(node.edges, results, ready, buffers, sums, plain)
-            results = None  # a gradient nobody holds may be taken
-            for leaf in leaves:
-                accumulate(leaf.variable, buffers.pop(leaf, None) or [None], create_graph, direct,
-                           place)  # fmt: skip
-            node = follow if follow is not None else ready.pop() if nodes else None
+        try:
+            while node is not None:
+                slots: Any = buffers.pop(node, None) or [None]
+                results, leaves, follow = None, (), None
+                if watch is not None:
+                    watch(node)
+                if node.__class__ is AccumulateGrad:
+                    self.arrive(node, slots)
+                elif not plain or node.extra is not None:
+                    results = self.step(node, slots)
+                elif unwatched and node.is_op:
+                    saved = node.saved
+                    if saved.__class__ is Freed:
+                        raise RuntimeError(saved.message())
+                    results = derive(node, slots, direct)
+                    if saved and freed is not None:
+                        node.saved = freed
+                else:
+                    results = node.apply(slots)
+                    if freed is not None:
+                        node.release(freed)
+                slots = None
+                if results is not None:
+                    leaves, follow = self.pass_on(node.edges, results, ready, buffers, sums, plain)
+                results = None  # a gradient nobody holds may be taken
+                for leaf in leaves:
+                    accumulate(leaf.variable, buffers.pop(leaf, None) or [None], create_graph,
+                               direct, place)  # fmt: skip
+                node = follow if follow is not None else ready.pop() if nodes else None
+        except Exception as error:
+            note_forward(error, node)
+            raise
         if watch is not None:
             watch(None)
 
@@ -241,9 +246,9 @@ class Run:
                 results = derive(node, slots, not self.create_graph)
             else:
                 results = node.apply(slots)
-        except Exception as error:
+        except Exception:
             if ANOMALY:
-                annotate(error, node)
+                warn_of(node)
             raise
         if extra is not None and extra.posthooks:
             results = run_posthooks(node, results, padded(node, slots))

@@ -50,14 +50,24 @@ def check_hook_result(hook: Any, grad: Any, result: Any) -> None:
     """torch's rules on what a tensor hook may return."""
     name = getattr(hook, "__name__", type(hook).__name__)
     if not isinstance(result, Tensor):
-        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'"
+                        + return_instead(hook, "a Tensor or None"))  # fmt: skip
     if grad is None:
-        raise RuntimeError("can't replace a None gradient with a non-None value")
+        raise RuntimeError("can't replace a None gradient with a non-None value"
+                           + return_instead(hook, "None"))  # fmt: skip
     if result.dtype is not grad.dtype:
         raise RuntimeError(f"hook '{name}' has changed the type of value (was {grad.type()} got "
-                           f"{result.type()})")  # fmt: skip
+                           f"{result.type()})" + return_instead(hook, str(grad.dtype)))  # fmt: skip
     if tuple(result.shape) != tuple(grad.shape):
-        raise RuntimeError(f"hook '{name}' has changed the size of value")
+        raise RuntimeError(f"hook '{name}' has changed the size of value"
+                           + return_instead(hook, f"a {list(grad.shape)}"))  # fmt: skip
+
+
+def return_instead(hook: Any, wanted: str) -> str:
+    """What the user shall change, and where."""
+    code = getattr(hook, "__code__", None)
+    place = "" if code is None else f" at {code.co_filename}:{code.co_firstlineno}"
+    return f"; return {wanted} from the hook{place}"
 
 
 def run_posthooks(node: Node, results: list[Any], slots: list[Any]) -> list[Any]:
@@ -73,12 +83,14 @@ def checked_tuple(hook: Any, changed: Any, count: int) -> tuple[Any, ...]:
     """What a node's hook returned, which must be a tuple of as many gradients as it got."""
     if not isinstance(changed, tuple):
         if count != 1 or not isinstance(changed, Tensor):
-            raise TypeError(f"expected tuple, but hook returned '{type(changed).__name__}'")
+            raise TypeError(f"expected tuple, but hook returned '{type(changed).__name__}'"
+                            + return_instead(hook, f"{count} gradients or None"))  # fmt: skip
         changed = (changed,)
     if len(changed) != count:
         name = getattr(hook, "__name__", "hook")
         raise RuntimeError(f"hook '{name}' has returned an incorrect number of values (got "
-                           f"{len(changed)}, but expected {count})")  # fmt: skip
+                           f"{len(changed)}, but expected {count})"
+                           + return_instead(hook, "as many as it takes"))  # fmt: skip
     return changed
 
 
@@ -89,17 +101,20 @@ def check_nan(node: Node, results: Any) -> None:
     for position, grad in enumerate(results):
         if grad is not None and bool(grad.isnan().any()):
             text = f"Function '{node.name()}' returned nan values in its {position}th output."
-            error = RuntimeError(f"{text} The forward call was at {describe_place(node.place)}.")
-            annotate(error, node)
-            raise error
+            warn_of(node)
+            raise RuntimeError(f"{text} The forward call was at {describe_place(node.place)}.")
 
 
-def annotate(error: Exception, node: Node) -> None:
+def warn_of(node: Node) -> None:
     """Tells where the forward call of a failing node was, as torch does, by a warning."""
     stack = node.extra.metadata.get("traceback_") if node.extra is not None else None
     trace = "".join(stack) if stack else f"  {describe_place(node.place)}\n"
     warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the "
                   f"error:\n{trace}", UserWarning, stacklevel=2)  # fmt: skip
-    if hasattr(error, "add_note"):
+
+
+def note_forward(error: Exception, node: Node) -> None:
+    """Adds to an error where the user called what the node differentiates."""
+    if node.place is not None and hasattr(error, "add_note"):  # since Python 3.11
         error.add_note(f"Error detected in {node.name()}: its forward call was at "
                        f"{describe_place(node.place)}")  # fmt: skip

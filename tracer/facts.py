@@ -49,14 +49,12 @@ class device:
         if not isinstance(kind, str):
             raise TypeError(f"device(): argument 'type' must be str, not {type(kind).__name__}")
         name, _, number = kind.partition(":")
-        if not name.isalpha():
-            raise RuntimeError(f"Invalid device string: '{kind}'")
+        if not name.isalpha() or (number and not number.isdigit()):
+            raise RuntimeError(f"Invalid device string: '{kind}'; use 'cpu' or 'cpu:0'")
         if name not in _KNOWN_DEVICES:
             raise RuntimeError(f"Expected one of {', '.join(_KNOWN_DEVICES)} device type at start "
                                f"of device string: {kind}")  # fmt: skip
         if number:
-            if not number.isdigit():
-                raise RuntimeError(f"Invalid device string: '{kind}'")
             index = int(number)
         self.type, self.index = name, index
 
@@ -99,12 +97,18 @@ def require_cpu(wanted: Any, pin_memory: bool = False) -> None:
     if wanted is None:
         return
     if isinstance(wanted, int):
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+        raise RuntimeError(
+            "Cannot access accelerator device when none is available. Leave "
+            "device out or pass 'cpu'."
+        )
     if not isinstance(wanted, str | device):
         raise TypeError(f"argument 'device' must be torch.device, not {type(wanted).__name__}")
     kind = (wanted if isinstance(wanted, device) else device(wanted)).type
     if kind == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
+        raise AssertionError(
+            "Torch not compiled with CUDA enabled; tensors live on the CPU: leave "
+            "device out or pass 'cpu'"
+        )
     if kind != "cpu":
         raise NotImplementedError(f"device '{kind}' is not supported: tensors live on the CPU; "
                                   "leave device out or pass 'cpu'")  # fmt: skip

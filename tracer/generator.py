@@ -86,7 +86,7 @@ class Snapshot(NamedTuple):
         record = np.frombuffer(np.ascontiguousarray(state).tobytes(), STATE)[0]
         left, following = int(record["left"]), int(record["next"])
         if not record["seeded"] or not 0 < left <= _WORDS or following > _WORDS:
-            raise RuntimeError("Invalid mt19937 state")
+            raise RuntimeError("Invalid mt19937 state; use what get_state() gave")
         return Snapshot(
             record["key"].astype(np.uint32), _WORDS + 1 - left, int(record["seed"]),
             left == 1 and following == 0,
@@ -155,7 +155,7 @@ class Generator:
             raise RuntimeError(f"manual_seed expected a long, but got {kind}")
         seed = operator.index(seed)
         if not -(2**63) <= seed < 2**64:
-            raise ValueError("Overflow when unpacking long long")
+            raise ValueError("Overflow when unpacking long long; use a seed in [-2**63, 2**64)")
         notify("reseeded")
         self._begin(seed % 2**64)
         self._legacy.seed(self._seed & 0xFFFFFFFF)

@@ -23,6 +23,7 @@ from ..ir.types import (
     default_complex,
     default_dtype,
     int64,
+    no_kernel,
     to_bfloat16,
     type_word,
 )
@@ -46,7 +47,7 @@ def arange(*bounds: Any, dtype: Any = None, device: Any = None, requires_grad: b
         if isinstance(value, complex):
             raise RuntimeError("value cannot be converted to type double without overflow")
         if isinstance(value, float) and not math.isfinite(value):
-            raise RuntimeError(f"unsupported range: {start} -> {end}")
+            raise RuntimeError(f"unsupported range: {start} -> {end}; both must be finite")
     given = as_dtype(dtype) or (None if out is None else out.dtype)
     count, wanted = arange_values(start, end, step, given)
     refuse_bool("arange_cpu", wanted)
@@ -68,7 +69,7 @@ def _bounds(bounds: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
 def refuse_bool(kernel: str, dtype: DType) -> None:
     """Ranges of bools are none."""
     if dtype.category == BOOL:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+        raise no_kernel(kernel, dtype)
 
 
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None,
@@ -167,7 +168,7 @@ def _triangle_indices(name: str, keep: Any) -> Any:
                 raise RuntimeError(f"{word} must be non-negative, got{size}")
         wanted = as_dtype(dtype) or int64
         if wanted.category != INTEGER:
-            raise NotImplementedError(f"\"{name}\" not implemented for '{type_word(wanted)}'")
+            raise no_kernel(name, wanted)
         mask = keep(np.ones((row, col), np.bool_), offset)
         return Tensor._wrap(np.stack(np.nonzero(mask)).astype(wanted.storage), wanted)
 
@@ -199,7 +200,7 @@ def range(
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
+        raise RuntimeError(f"unsupported range: {start} -> {end}; both must be finite")
     count = math.floor((end - start) / step) + 1
     wanted = as_dtype(dtype) or default_dtype()
     return arange(start, start + count * step - step / 2, step, dtype=wanted, device=device,

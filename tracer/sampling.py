@@ -30,6 +30,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from ..ir.types import BY_NAME, no_kernel
 from .boxmuller import BLOCK, normal_blocks
 from .generator import Generator
 from .rounding import STORAGE, cast, dtype_name, scale_and_shift
@@ -290,7 +291,7 @@ def _check_floating(name: str, kernel: str) -> None:
 
 def not_implemented(kernel: str, name: str) -> NoReturn:
     """Raises as torch's dispatcher does for a dtype that a kernel lacks."""
-    raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_NAMES[name][0]}'")
+    raise no_kernel(kernel, BY_NAME[name])
 
 
 def _not_continuous(distribution: str, kind: str) -> NoReturn:

@@ -78,7 +78,7 @@ def empty_strided(
     count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride))
     if any(s < 0 for s in stride) or count >> 60:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and "
-                           f"strides={list(stride)}")  # fmt: skip
+                           f"strides={list(stride)}; give smaller or positive ones")  # fmt: skip
     wanted = as_dtype(dtype) or default_dtype()
     memory = np.zeros(count, wanted.storage)
     return finish(Tensor._wrap(strided_array(memory, size, stride, 0), wanted), requires_grad)

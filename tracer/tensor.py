@@ -119,7 +119,10 @@ class Tensor(Value, metaclass=_TensorMeta):
     @property
     def _version(self) -> int:
         if self._mark == "inference":
-            raise RuntimeError("Inference tensors do not track version counter.")
+            raise RuntimeError(
+                "Inference tensors do not track version counter. Make the tensor "
+                "outside of inference_mode(), or clone() it there."
+            )
         return 0 if self._storage is None else self._storage.version
 
     @property
@@ -247,7 +250,10 @@ class Tensor(Value, metaclass=_TensorMeta):
     def retain_grad(self) -> None:
         """Keeps `.grad` also for this non-leaf tensor."""
         if not self._requires_grad:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+            raise RuntimeError(
+                "can't retain_grad on Tensor that has requires_grad=False; set it, "
+                "or keep a gradient of a tensor computed from one that requires grad"
+            )
         if self._node is None or self.retains_grad:
             return
         self.__dict__["_retains"] = True
@@ -329,12 +335,12 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     def __len__(self) -> int:
         if self._array.ndim == 0:
-            raise TypeError("len() of a 0-d tensor")
+            raise TypeError("len() of a 0-d tensor; use numel(), or reshape(1) it")
         return self.shape[0]
 
     def __iter__(self) -> Any:
         if self._array.ndim == 0:
-            raise TypeError("iteration over a 0-d tensor")
+            raise TypeError("iteration over a 0-d tensor; use item(), or reshape(1) it")
         return iter(self.unbind(0))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
@@ -366,7 +372,7 @@ def check_grad(tensor: Tensor, new: Any) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type "
                         f"{type(new).__name__}")  # fmt: skip
     if new is tensor:
-        raise RuntimeError("can't assign Variable as its own grad")
+        raise RuntimeError("can't assign Variable as its own grad; use a clone()")
     if new.dtype is not tensor.dtype:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{type_word(new.dtype).lower()}' to a "

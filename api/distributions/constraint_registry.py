@@ -30,7 +30,8 @@ class ConstraintRegistry:
         """The transform from real numbers into `constraint`."""
         factory = self._registry.get(type(constraint))
         if factory is None:
-            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints; "
+                                      "use register()")  # fmt: skip
         return factory(constraint)
 
 

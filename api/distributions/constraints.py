@@ -10,6 +10,7 @@ from .. import cat as concatenate
 from .. import finfo, full, isclose, linalg
 from .. import stack as stack_tensors
 from ..tracer.tensor import Tensor
+from ..unwritten import unwritten
 
 
 class Constraint:
@@ -27,7 +28,7 @@ class Constraint:
 
     def check(self, value: Tensor) -> Tensor:
         """A bool for each event of `value`: does it lie inside?"""
-        raise NotImplementedError
+        raise unwritten(self, "check")
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
@@ -61,7 +62,8 @@ class _Dependent(Constraint):
         )
 
     def check(self, value: Tensor) -> Tensor:
-        raise ValueError("Cannot determine validity of dependent constraint")
+        raise ValueError("Cannot determine validity of dependent constraint; use the constraint of "
+                         "an instance")  # fmt: skip
 
 
 def is_dependent(constraint: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from .. import Size
 from ..tracer.modes import no_grad
 from ..tracer.tensor import Tensor
+from ..unwritten import unwritten
 from . import constraints
 from .utils import broadcast_all, lazy_property
 
@@ -23,7 +24,7 @@ class Distribution:
     def set_default_validate_args(value: bool) -> None:
         """Says whether arguments are checked where `validate_args` is not given."""
         if value not in (True, False):
-            raise ValueError
+            raise ValueError(f"expected True or False, got {value!r}")
         Distribution._validate_args = value
 
     def __init__(self, batch_shape: Any = Size(), event_shape: Any = Size(),
@@ -58,7 +59,7 @@ class Distribution:
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The distribution with its batch dimensions expanded to `batch_shape`."""
-        raise NotImplementedError
+        raise unwritten(self, "expand")
 
     @property
     def batch_shape(self) -> Size:
@@ -73,17 +74,17 @@ class Distribution:
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
         """The region each parameter must lie in."""
-        raise NotImplementedError
+        raise unwritten(self, "arg_constraints")
 
     @property
     def support(self) -> Any:
         """The region samples lie in."""
-        raise NotImplementedError
+        raise unwritten(self, "support")
 
     @property
     def mean(self) -> Tensor:
         """The mean."""
-        raise NotImplementedError
+        raise unwritten(self, "mean")
 
     @property
     def mode(self) -> Tensor:
@@ -93,7 +94,7 @@ class Distribution:
     @property
     def variance(self) -> Tensor:
         """The variance."""
-        raise NotImplementedError
+        raise unwritten(self, "variance")
 
     @property
     def stddev(self) -> Tensor:
@@ -107,7 +108,7 @@ class Distribution:
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         """Samples through which gradients flow to the parameters."""
-        raise NotImplementedError
+        raise unwritten(self, "rsample")
 
     def sample_n(self, n: int) -> Tensor:
         """sample((n,)), under its old name."""
@@ -117,23 +118,23 @@ class Distribution:
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density or mass at `value`."""
-        raise NotImplementedError
+        raise unwritten(self, "log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
         """The probability of at most `value`."""
-        raise NotImplementedError
+        raise unwritten(self, "cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
         """The inverse of `cdf`."""
-        raise NotImplementedError
+        raise unwritten(self, "icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values of a discrete distribution, along a new first dimension."""
-        raise NotImplementedError
+        raise unwritten(self, "enumerate_support")
 
     def entropy(self) -> Tensor:
         """The entropy, of shape `batch_shape`."""
-        raise NotImplementedError
+        raise unwritten(self, "entropy")
 
     def perplexity(self) -> Tensor:
         """The exponential of the entropy."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import autograd
 from ..tracer.tensor import Tensor
+from ..unwritten import unwritten
 from .distribution import Distribution
 
 
@@ -14,14 +15,14 @@ class ExponentialFamily(Distribution):
 
     @property
     def _mean_carrier_measure(self) -> Any:
-        raise NotImplementedError
+        raise unwritten(self, "_mean_carrier_measure")
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
-        raise NotImplementedError
+        raise unwritten(self, "_natural_params")
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
-        raise NotImplementedError
+        raise unwritten(self, "_log_normalizer")
 
     def entropy(self) -> Tensor:
         """F(theta) - <theta, grad F(theta)> - E[k(x)]."""

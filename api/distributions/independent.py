@@ -77,7 +77,8 @@ class Independent(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims > 0:
-            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+            raise NotImplementedError("Enumeration over cartesian product is not implemented; use "
+                                      "base_dist.enumerate_support()")  # fmt: skip
         return self.base_dist.enumerate_support(expand=expand)
 
     def __repr__(self) -> str:

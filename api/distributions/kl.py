@@ -55,6 +55,6 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     if function is NotImplemented:
         raise NotImplementedError(
             f"No KL(p || q) is implemented for p type {type(p).__name__} and q type "
-            f"{type(q).__name__}"
+            f"{type(q).__name__}; use register_kl, or sample p.log_prob(x) - q.log_prob(x)"
         )
     return function(p, q)

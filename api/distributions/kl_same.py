@@ -196,12 +196,16 @@ def _uniform(p: Any, q: Any) -> Tensor:
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: Any, q: Any) -> Tensor:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
-        raise NotImplementedError
+        raise NotImplementedError("KL(p || q) needs equal transforms and event shapes, got "
+                                  f"{p.transforms} {p.event_shape} and {q.transforms} "
+                                  f"{q.event_shape}")  # fmt: skip
     return kl_divergence(p.base_dist, q.base_dist)
 
 
 @register_kl(Independent, Independent)
 def _independent(p: Any, q: Any) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError
+        raise NotImplementedError("KL(p || q) needs equal reinterpreted_batch_ndims, got "
+                                  f"{p.reinterpreted_batch_ndims} and "
+                                  f"{q.reinterpreted_batch_ndims}")  # fmt: skip
     return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import zeros_like
 from ..tracer.tensor import Tensor
+from ..unwritten import unwritten
 from . import constraints
 from .utils import _sum_rightmost, lazy_property
 
@@ -47,7 +48,7 @@ class Transform:
     @property
     def sign(self) -> Any:
         """+1 where the map increases, -1 where it decreases."""
-        raise NotImplementedError
+        raise unwritten(self, "sign")
 
     def _parameters(self) -> dict[str, Any]:
         """What the constructor needs to make an equal transform."""
@@ -84,14 +85,14 @@ class Transform:
         return x
 
     def _call(self, x: Tensor) -> Tensor:
-        raise NotImplementedError
+        raise unwritten(self, "_call")
 
     def _inverse(self, y: Tensor) -> Tensor:
-        raise NotImplementedError
+        raise unwritten(self, "_inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """log |dy/dx|, for each event."""
-        raise NotImplementedError
+        raise unwritten(self, "log_abs_det_jacobian")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -25,7 +25,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity in _GAINS:
         return _GAINS[nonlinearity]
     if nonlinearity != "leaky_relu":
-        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+        known = ", ".join((*_LINEAR, *_GAINS, "leaky_relu"))
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}; use one of {known}")
     if param is None:
         param = 0.01
     if isinstance(param, bool) or not isinstance(param, int | float):

@@ -18,7 +18,7 @@ class Adadelta(Optimizer):
                  maximize: bool = False, differentiable: bool = False) -> None:  # fmt: skip
         require_non_negative(lr=lr)
         if not 0.0 <= rho <= 1.0:
-            raise ValueError(f"Invalid rho value: {rho}")
+            raise ValueError(f"Invalid rho value: {rho}; it must be in [0, 1]")
         require_non_negative(eps=eps, weight_decay=weight_decay)
         defaults = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay,
                     "maximize": maximize, "capturable": capturable, "foreach": foreach,

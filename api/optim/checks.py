@@ -21,14 +21,14 @@ def require_non_negative(**values: Any) -> None:
         raise ValueError("Tensor lr must be 1-element")
     for name, value in values.items():
         if not value >= 0.0:
-            raise ValueError(f"Invalid {_WORDS[name]}: {value}")
+            raise ValueError(f"Invalid {_WORDS[name]}: {value}; it must be >= 0")
 
 
 def require_betas(betas: Any) -> None:
     """Both betas in [0, 1)."""
     for k in (0, 1):
         if not 0.0 <= betas[k] < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {k}: {betas[k]}")
+            raise ValueError(f"Invalid beta parameter at index {k}: {betas[k]}; use [0, 1)")
 
 
 def require_plain_fused(fused: Any, foreach: Any, differentiable: bool) -> None:

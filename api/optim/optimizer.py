@@ -21,6 +21,7 @@ from ..tracer.large import LARGE
 from ..tracer.modes import enable_grad, set_grad_enabled
 from ..tracer.quiet import quiet, restore
 from ..tracer.tensor import Tensor
+from ..unwritten import unwritten
 from .buffers import ArrayBuffer, TensorBuffer, finish, runs_on_arrays
 
 
@@ -105,7 +106,7 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """step(closure=None): updates every parameter that has a gradient."""
         if type(self)._update is Optimizer._update:
-            raise NotImplementedError
+            raise unwritten(self, "step")
         loss = None
         with set_grad_enabled(bool(self.defaults.get("differentiable", False))):
             if closure is not None:
@@ -243,7 +244,7 @@ class Optimizer:
                                 f"{typename(parameter)}")  # fmt: skip
             leaf = parameter.is_leaf or parameter.retains_grad
             if not self.defaults.get("differentiable") and not leaf:
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise ValueError("can't optimize a non-leaf Tensor; use a Parameter or detach() it")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
                 raise ValueError("parameter group didn't specify a value of required optimization "

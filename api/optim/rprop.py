@@ -20,7 +20,8 @@ class Rprop(Optimizer):
                  differentiable: bool = False) -> None:  # fmt: skip
         require_non_negative(lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}; they must be in (0, 1) "
+                             "and above 1")  # fmt: skip
         defaults = {"lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach,
                     "maximize": maximize, "differentiable": differentiable,
                     "capturable": capturable}  # fmt: skip

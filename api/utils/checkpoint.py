@@ -113,7 +113,8 @@ class CheckpointFunction(Function):
                  if isinstance(out, Tensor) and out.requires_grad]  # fmt: skip
         if not pairs:
             raise RuntimeError(
-                "none of output has requires_grad=True, this checkpoint() is not necessary"
+                "none of output has requires_grad=True, this checkpoint() is not necessary; call "
+                "the function itself"
             )
         backward([out for out, _ in pairs], [grad for _, grad in pairs])
         return None, None, *(x.grad if isinstance(x, Tensor) else None for x in inputs)

@@ -99,12 +99,15 @@ def _no_bool(message: str, x: np.ndarray, function: Any) -> Any:
     return function(x)
 
 
+ZERO_DIVISION = "ZeroDivisionError: integers cannot be divided by 0; use floats, or where()"
+
+
 def _trunc_divide(a: Any, b: Any) -> Any:
     dtype = np.result_type(a, b)
     if dtype.kind == "f":
         return np.trunc(np.true_divide(a, b))
     if np.any(np.equal(b, 0)):
-        raise RuntimeError("ZeroDivisionError")
+        raise RuntimeError(ZERO_DIVISION)
     quotient = np.floor_divide(np.abs(a), np.abs(b))
     return (np.sign(a) * np.sign(b) * quotient).astype(dtype)
 
@@ -114,7 +117,7 @@ def _floor_divide(a: Any, b: Any) -> Any:
     refuse("div_floor", "cb", np.empty(0, dtype))
     if dtype.kind != "f":
         if np.any(np.equal(b, 0)):
-            raise RuntimeError("ZeroDivisionError")
+            raise RuntimeError(ZERO_DIVISION)
         return np.floor_divide(a, b)
     quotient = np.floor_divide(a, b)
     return np.where(np.equal(b, 0), np.true_divide(a, b), quotient).astype(dtype, copy=False)
@@ -144,7 +147,7 @@ def _rest(name: str, function: Any) -> Any:
         dtype = np.result_type(a, b)
         refuse(name, "cb", np.empty(0, dtype))
         if dtype.kind in "iu" and np.any(np.equal(b, 0)):
-            raise RuntimeError("ZeroDivisionError")
+            raise RuntimeError(ZERO_DIVISION)
         return function(a, b)
 
     return evaluate

@@ -18,8 +18,8 @@ from ..types import (
     float64,
     int32,
     int64,
+    no_kernel,
     result_type,
-    type_word,
 )
 from ..value import Value, public
 from .results import named_result
@@ -88,8 +88,7 @@ def searchsorted(
     sorter=None): where values belong in sorted lines."""
     right = _side("searchsorted", right, side)
     if sorted_sequence.dtype.category in (BOOL, COMPLEX):
-        raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for "
-                                  f"'{type_word(sorted_sequence.dtype)}'")  # fmt: skip
+        raise no_kernel("searchsorted_out_cpu", sorted_sequence.dtype)
     if not isinstance(input, Value):
         if sorted_sequence.ndim != 1:
             raise RuntimeError("torch.searchsorted(): input value can be a scalar only when "
@@ -146,9 +145,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if input.dtype.category != INTEGER:
-        raise NotImplementedError(
-            f"\"bincount_cpu\" not implemented for '{type_word(input.dtype)}'"
-        )
+        raise no_kernel("bincount_cpu", input.dtype)
     array = getattr(input, "_array", None)
     if input.ndim != 1 or (array is not None and array.size and int(array.min()) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
@@ -198,9 +195,7 @@ histogram_op = define(
 
 def _check_float(name: str, input: Any) -> None:
     if input.dtype.category != FLOAT:
-        raise NotImplementedError(
-            f"\"histogram_cpu\" not implemented for '{type_word(input.dtype)}'"
-        )
+        raise no_kernel("histogram_cpu", input.dtype)
 
 
 def _ends(name: str, column: Any, low: Any, high: Any, margin: float = 0.5) -> tuple[Any, Any]:
@@ -210,7 +205,7 @@ def _ends(name: str, column: Any, low: Any, high: Any, margin: float = 0.5) -> t
     elif low == high and margin == 0.5:
         low, high = 0.0, 1.0
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise RuntimeError(f"{name}: range of [{low}, {high}] is not finite")
+        raise RuntimeError(f"{name}: range of [{low}, {high}] is not finite; pass finite ends")
     if low > high:
         raise RuntimeError(f"{name}: max must be larger than min")
     return (low - margin, high + margin) if low == high else (low, high)

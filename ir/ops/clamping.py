@@ -18,7 +18,7 @@ from .mathematics import zero_of
 def _extremum(name: str, function: Any) -> Any:
     def evaluate(a: Any, b: Any) -> Any:
         if a.dtype.kind == "c":
-            raise RuntimeError(f"{name} not implemented for complex tensors.")
+            raise RuntimeError(f"{name} not implemented for complex tensors. Use real ones.")
         return function(a, b)
 
     return evaluate

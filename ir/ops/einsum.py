@@ -44,12 +44,12 @@ def _subscripts(text: str) -> list[str]:
         elif text.startswith(DOTS, k):
             if DOTS in found:
                 raise RuntimeError(
-                    "einsum(): found '.' for operand that is not part of any ellipsis"
+                    "einsum(): found '.' for operand that is not part of any ellipsis; use '...'"
                 )
             found.append(DOTS)
             k += 3
         elif text[k] == ".":
-            raise RuntimeError("einsum(): found '.' that is not part of any ellipsis")
+            raise RuntimeError("einsum(): found '.' that is not part of any ellipsis; use '...'")
         elif text[k].isascii() and text[k].isalpha():
             found.append(text[k])
             k += 1
@@ -124,7 +124,7 @@ def _output(words: list[list[str]], output: list[str] | None, dots: int) -> list
                                "output")  # fmt: skip
         if label != DOTS and label not in letters:
             raise RuntimeError(f"einsum(): output subscript {label} does not appear in the "
-                               "equation for any input operand")  # fmt: skip
+                               "equation for any input operand; leave it out")  # fmt: skip
         result += hidden if label == DOTS else [label]
     return result
 
@@ -243,7 +243,8 @@ def einsum(*args: Any) -> Any:
     if len(operands) != len(words):
         few = len(operands) < len(words)
         raise RuntimeError(f"einsum(): {'fewer' if few else 'more'} operands were provided than "
-                           "specified in the equation")  # fmt: skip
+                           f"specified in the equation ({len(operands)}, but it needs "
+                           f"{len(words)})")  # fmt: skip
     dots = max((v.ndim - len(w) + 1 for v, w in zip(operands, words) if DOTS in w), default=0)
     terms = [_labelled(v, w, dots, k) for k, (v, w) in enumerate(zip(operands, words))]
     _check_sizes(terms)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, Template, define
-from ..types import TensorType, bool_, int64, normalize_dim, normalize_dims, type_word
+from ..types import TensorType, bool_, int64, no_kernel, normalize_dim, normalize_dims
 from ..value import Value, public
 from .kinds import reduced_shape, reduction
 from .reduce import MAXIMUM, MINIMUM, check_tensor, kept
@@ -57,8 +57,7 @@ def _check_whole(name: str, input: Any, dim: Any) -> None:
     """What amax and amin refuse: everything of nothing, and complex numbers."""
     check_tensor(name, input)
     if input.dtype.is_complex and input.numel():
-        raise NotImplementedError(f"\"{name[1:]}_values_cpu\" not implemented for "
-                                  f"'{type_word(input.dtype)}'")  # fmt: skip
+        raise no_kernel(f"{name[1:]}_values_cpu", input.dtype)
     if dim in ((), []) and 0 in input.shape:
         raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == "
                            "0. Specify the reduction dim with the 'dim' argument.")  # fmt: skip
@@ -140,8 +139,7 @@ def _extremum_function(name: str, whole: Any, along: Any) -> Any:
                                    "input.numel() == 0. Specify the reduction dim with the 'dim' "
                                    "argument.")  # fmt: skip
             if input.dtype.is_complex:
-                raise NotImplementedError(f"\"{name}_all\" not implemented for "
-                                          f"'{type_word(input.dtype)}'")  # fmt: skip
+                raise no_kernel(f"{name}_all", input.dtype)
             return whole(input, dim=tuple(range(input.ndim)), whole=True)
         dim = normalize_dim(dim, input.ndim)
         if input.dtype.is_complex and input.numel():
@@ -253,6 +251,5 @@ def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the "
                            "operation has no identity.")  # fmt: skip
     if input.dtype.is_complex:
-        raise NotImplementedError("\"aminmax_cpu\" not implemented for "
-                                  f"'{type_word(input.dtype)}'")  # fmt: skip
+        raise no_kernel("aminmax_cpu", input.dtype)
     return named_result("aminmax min max", aminmax_op(input, dim=dim, keepdim=keepdim))

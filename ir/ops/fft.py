@@ -17,6 +17,7 @@ from ..types import (
     FLOAT,
     TensorType,
     default_dtype,
+    no_kernel,
     normalize_dim,
     type_word,
 )
@@ -159,7 +160,7 @@ def _normalization(name: str, norm: Any, forward: bool) -> int:
         return BY_N if forward else NONE
     if norm == "ortho":
         return BY_ROOT_N
-    raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    raise RuntimeError(f'Invalid normalization mode: "{norm}"; use backward, forward or ortho')
 
 
 def _promoted(name: str, input: Any, complex_: bool = False) -> Any:
@@ -169,7 +170,7 @@ def _promoted(name: str, input: Any, complex_: bool = False) -> Any:
     if dtype.category < FLOAT:
         dtype = default_dtype()
     if dtype.itemsize < 4:
-        raise RuntimeError(f"Unsupported dtype {type_word(dtype)}")
+        raise RuntimeError(f"Unsupported dtype {type_word(dtype)}; use float() or double()")
     dtype = dtype.to_complex() if complex_ else dtype
     return input if dtype is input.dtype else input.to(dtype)
 
@@ -182,7 +183,7 @@ def _one_dim(dim: int, ndim: int) -> int:
 
 def check_size(size: int) -> int:
     if size < 1:
-        raise RuntimeError(f"Invalid number of data points ({size}) specified")
+        raise RuntimeError(f"Invalid number of data points ({size}) specified; use at least 1")
     return size
 
 
@@ -343,8 +344,7 @@ def _frequencies(name: str, half: bool) -> Any:
         if dtype.category < FLOAT:
             raise RuntimeError(f"{name} requires a floating point or complex dtype")
         if dtype.is_complex:
-            raise NotImplementedError(
-                f"\"arange_cpu\" not implemented for '{type_word(dtype)}'")  # fmt: skip
+            raise no_kernel("arange_cpu", dtype)
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
         if half:

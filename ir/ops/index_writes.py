@@ -59,7 +59,8 @@ def check_slices(name: str, input: Any, dim: int, index: Any) -> tuple[int, Any]
     """The dimension and the indices of slices, checked; int64 afterwards."""
     dim = normalize_dim(dim, input.ndim)
     if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}; "
+                         "flatten() it")  # fmt: skip
     if index.dtype.name not in ("int64", "int32"):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: "
                            f"{index.dtype.name}")  # fmt: skip

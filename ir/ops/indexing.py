@@ -143,7 +143,7 @@ def _as_index(input: Any, item: Any) -> Any:
     if isinstance(item, list | tuple | np.ndarray | range):
         return _index_from_list(input, item)
     if isinstance(item, str):
-        raise TypeError("new(): invalid data type 'str'")
+        raise TypeError("new(): invalid data type 'str'; use integers, slices or Tensors")
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
         f"indices (got {type(item).__name__})"

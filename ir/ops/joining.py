@@ -8,7 +8,7 @@ import numpy as np
 
 from ..op import Decompose, Op, Template, define
 from ..pull import sum_to_shape
-from ..types import INTEGER, TensorType, normalize_dim, result_type, type_word
+from ..types import INTEGER, TensorType, no_kernel, normalize_dim, result_type
 from ..value import Value, public
 from .kinds import accumulate_type
 from .slices import select_op, slice_op
@@ -301,8 +301,7 @@ repeat_index = define(
 def _counts_as_index(repeats: Any) -> Any:
     """How often to take each element, as the indices to take."""
     if repeats.dtype.category != INTEGER:
-        raise NotImplementedError("\"repeat_interleave_cpu\" not implemented for "
-                                  f"'{type_word(repeats.dtype)}'")  # fmt: skip
+        raise no_kernel("repeat_interleave_cpu", repeats.dtype)
     array = getattr(repeats, "_array", None)
     if array is not None and array.size and int(array.min()) < 0:
         raise RuntimeError("repeats can not be negative")

@@ -23,9 +23,9 @@ from ..types import (
     default_dtype,
     from_numpy_dtype,
     int64,
+    no_kernel,
     result_type,
     scalar_dtype,
-    type_word,
 )
 from ..value import Value, public
 
@@ -131,8 +131,7 @@ def refuse(name: str, kinds: str, *arrays: Any) -> None:
     for array in arrays:
         dtype = getattr(array, "dtype", None)
         if dtype is not None and dtype.kind in kinds:
-            word = type_word(from_numpy_dtype(dtype))
-            raise NotImplementedError(f'"{name}_cpu" not implemented for {word!r}')
+            raise no_kernel(f"{name}_cpu", from_numpy_dtype(dtype))
 
 
 def refusing(name: str, kinds: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,7 +154,8 @@ def no_derivative(message: str) -> Callable[..., Any]:
 
     def rule(grad: Any) -> Any:
         # torch's engine says "derivative for aten::f ...", a generated rule "the derivative ..."
-        raise (RuntimeError if message.startswith("derivative") else NotImplementedError)(message)
+        kind = RuntimeError if message.startswith("derivative") else NotImplementedError
+        raise kind(f"{message}; use no_grad() or detach() around it")
 
     return rule
 

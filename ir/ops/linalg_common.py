@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import must_be
-from ..types import FLOAT, DType, TensorType, type_word
+from ..types import FLOAT, DType, TensorType, no_kernel, type_word
 from ..value import Value, public
 from .creation import full
 from .products import transposed
@@ -43,7 +43,7 @@ def check_float(
     dtype = value.dtype
     small = dtype.category == FLOAT and dtype.itemsize < 4
     if kernel and (small or (late and dtype.category < FLOAT)):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_word(dtype)}'")
+        raise no_kernel(kernel, dtype)
     if dtype.category < FLOAT:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got "
                            f"{type_word(dtype)}")  # fmt: skip

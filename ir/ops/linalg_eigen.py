@@ -39,7 +39,8 @@ def _check_phase(x: np.ndarray, *, function: str, vectors: str) -> np.ndarray:
     if not np.allclose(x.imag, 0, rtol=tolerance, atol=tolerance):
         raise RuntimeError(
             f"{function}: The {vectors} in the complex case are specified up to multiplication by "
-            "e^{i phi}. The specified loss function depends on this quantity, so it is ill-defined."
+            "e^{i phi}. The specified loss function depends on this quantity, so it is "
+            "ill-defined. Use a loss that is the same for every phase, such as abs()."
         )
     return x
 

@@ -59,7 +59,7 @@ def _qr_rule(grad_Q: Any, grad_R: Any, Q: Any, R: Any, mode: str) -> Any:
     m, n = Q.shape[-2], R.shape[-1]
     if mode == "complete" and m > n:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and "
-                           "nrows > ncols.")  # fmt: skip
+                           "nrows > ncols. Use mode='reduced'.")  # fmt: skip
     if m >= n:
         return _tall_qr_rule(grad_Q, grad_R, Q, R)
     # wide, A = [X Y] = Q [U V]: X = Q U is square, and Y = Q V gives V = Q^H Y

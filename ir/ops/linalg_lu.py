@@ -157,7 +157,9 @@ lu_op = define(
 
 def check_pivot(pivot: bool) -> None:
     if not pivot:
-        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
+        raise RuntimeError(
+            "linalg.lu_factor: LU without pivoting is not implemented on the CPU; use pivot=True"
+        )
 
 
 @linalg("lu_factor_ex")

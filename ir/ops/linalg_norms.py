@@ -141,7 +141,8 @@ def cond(input: Any, p: Any = None) -> Any:
     """linalg.cond(input, p=None): norm(A) * norm(A^-1) for the norm `p`."""
     check_matrix("linalg.cond", input)
     if p not in (None, "fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
-        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}; use None, 'fro', 'nuc', 1, "
+                           "-1, 2, -2, inf or -inf")  # fmt: skip
     if 0 in tuple(input.shape):
         return input.new_zeros(tuple(input.shape[:-2]), dtype=input.dtype.to_real())
     if p is None or p in (2, -2):

@@ -115,7 +115,9 @@ def cross(input: Any, other: Any, dim: Any = None) -> Any:
     if dim is None:
         dim = next((d for d, size in enumerate(input.shape) if size == 3), None)
         if dim is None:
-            raise RuntimeError("no dimension of size 3 in input")
+            raise RuntimeError(
+                f"no dimension of size 3 in input, but cross needs one: {[*input.shape]}"
+            )
     return linalg_cross(input, other, dim=dim)
 
 

@@ -48,7 +48,7 @@ def _solve(
         if check_errors and info.any():
             place, _ = batch_place(info)
             raise LinAlgError(f"torch.linalg.solve: {place}The solver failed because the input "
-                              "matrix is singular.") from None  # fmt: skip
+                              "matrix is singular. Use lstsq or pinv.") from None  # fmt: skip
         result = kernels.lu_solve(factors, pivots, matrix, left=left)
     return (result[..., 0] if vector else result), info
 
@@ -156,7 +156,8 @@ def _cholesky(name: str, a: np.ndarray, upper: bool, check_errors: bool) -> Any:
         place, code = batch_place(info)
         raise LinAlgError(f"{name}: {place}The factorization could not be completed because the "
                           f"input is not positive-definite (the leading minor of order {code} is "
-                          "not positive-definite).")  # fmt: skip
+                          "not positive-definite). Use linalg.cholesky_ex to look at its info, "
+                          "or add to the diagonal.")  # fmt: skip
     return factor, info
 
 

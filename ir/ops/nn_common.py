@@ -14,7 +14,7 @@ from typing import Any
 from .. import value as value_module
 from ..bind import state
 from ..op import Decompose, define
-from ..types import FLOAT, DType, type_word
+from ..types import FLOAT, DType, no_kernel
 from ..value import Value
 from .views import zeros
 
@@ -30,7 +30,7 @@ def check_value(name: str, **values: Any) -> None:
 def floats_only(kernel: str, dtype: DType, complex_too: bool = False) -> None:
     """Refuses dtypes that a kernel of torch's has not, in its words."""
     if dtype.category < FLOAT or (dtype.is_complex and not complex_too):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_word(dtype)}'")
+        raise no_kernel(kernel, dtype)
 
 
 def maybe_inplace(function: Any, inplace: bool, input: Any, *args: Any) -> Any:

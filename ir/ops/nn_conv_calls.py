@@ -6,7 +6,7 @@ from typing import Any
 
 from ..bind import casting
 from ..op import Decompose, define
-from ..types import TensorType, bool_, c_word, type_word
+from ..types import TensorType, bool_, c_word, no_kernel, type_word
 from ..value import public
 from .nn_common import check_value
 from .nn_conv import conv_input, convolution
@@ -51,7 +51,7 @@ def _check_types(input: Any, weight: Any, bias: Any) -> None:
         words = [c_word(v.dtype) for v in (input, bias)]
         raise RuntimeError(f"Input type ({words[0]}) and bias type ({words[1]}) should be the same")
     if input.dtype is bool_:
-        raise NotImplementedError("\"slow_conv2d_cpu\" not implemented for 'Bool'")
+        raise no_kernel("slow_conv2d_cpu", bool_)
 
 
 def _check_geometry(stride: Ints, padding: Ints, dilation: Ints, groups: int) -> None:
@@ -130,7 +130,7 @@ def _convolve(
         input = input.unsqueeze(0)
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
-            raise RuntimeError(f"Invalid padding string: '{padding}'")
+            raise RuntimeError(f"Invalid padding string: '{padding}'; use 'same' or 'valid'")
         if padding == "same":
             input, padding = _same_padding(input, weight, stride, dilation)
         else:

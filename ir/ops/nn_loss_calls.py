@@ -230,7 +230,7 @@ def _variance(input: Any, var: Any) -> Any:
         return var.unsqueeze(-1)
     if len(have) == len(wanted) and sum(y for x, y in zip(wanted, have) if x != y) == 1:
         return var
-    raise ValueError("var is of incorrect size")
+    raise ValueError(f"var is of incorrect size {[*have]}; use {[*wanted]}, or 1 in a dimension")
 
 
 @public("gaussian_nll_loss", spaces="nn.functional", method=False)

@@ -173,7 +173,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """pad(input, pad, mode='constant', value=None): `pad` begins with the last dimension."""
     widths = _widths(pad)
     if mode not in ("constant", "reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+        raise NotImplementedError(f"Unrecognised padding mode {mode}; use constant, reflect, "
+                                  "replicate or circular")  # fmt: skip
     if len(widths) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(widths) > 2 * input.ndim:

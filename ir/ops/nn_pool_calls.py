@@ -162,7 +162,7 @@ def _check_indices(input: Any, indices: Any, size: Ints) -> None:
         bad = [int(n) for n in (array.min(), array.max()) if not 0 <= n < math.prod(size)]
         if bad:
             raise RuntimeError(f"Found an invalid max index: {bad[0]} (output volumes are of size "
-                               f"{'x'.join(map(str, size))})")  # fmt: skip
+                               f"{'x'.join(map(str, size))}); use the pool's indices")  # fmt: skip
 
 
 def _publish_unpool(dims: int) -> None:

@@ -77,7 +77,9 @@ def _target(
         raise ValueError("either size or scale_factor should be defined")
     if size is not None:
         if recompute:
-            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+            raise ValueError(
+                "recompute_scale_factor is not meaningful with an explicit size. Leave it out."
+            )
         listed = _listed(input, size, "output size", "")
         if not all(_is_int(n) for n in listed):
             raise TypeError("expected size to be one of int or Tuple[int] or Tuple[int, int] or "

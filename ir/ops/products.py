@@ -9,7 +9,7 @@ import numpy as np
 
 from ..bind import casting, state
 from ..op import Decompose, Op, Template, define
-from ..types import TensorType, bool_, broadcast_shapes, c_word, type_word
+from ..types import TensorType, bool_, broadcast_shapes, c_word, no_kernel, type_word
 from ..value import public
 from . import blas
 from .arithmetic import conj
@@ -24,7 +24,7 @@ def same_dtype(a: TensorType, b: TensorType, kernel: str = "addmm_impl_cpu_") ->
         raise RuntimeError("expected m1 and m2 to have the same dtype, but got: "
                            f"{first} != {second}")  # fmt: skip
     if a.dtype is bool_:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+        raise no_kernel(kernel, bool_)
 
 
 def drawn(*calls: Any, complex_: bool = False) -> Any:

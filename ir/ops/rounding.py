@@ -184,7 +184,7 @@ def heaviside(input: Any, values: Any) -> Any:
     require_value("heaviside", input)
     require_value("heaviside", values, "values", 1)
     if input.dtype.is_complex or values.dtype.is_complex:
-        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+        raise RuntimeError("heaviside is not yet implemented for complex tensors. Use real ones.")
     if input.dtype is not values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     return heaviside_op(input, values)

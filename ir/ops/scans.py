@@ -8,7 +8,7 @@ import numpy as np
 
 from ..bind import state
 from ..op import Template, define
-from ..types import FLOAT, TensorType, bool_, int64, normalize_dim, type_word
+from ..types import FLOAT, TensorType, bool_, int64, no_kernel, normalize_dim
 from ..value import public
 from .accumulate import scan
 from .arithmetic import conj
@@ -84,7 +84,7 @@ def _scan(op: Any) -> Any:
     def function(input: Any, dim: int, *, dtype: Any = None) -> Any:
         wanted = dtype or accumulate_type(input.dtype)
         if wanted is bool_:
-            raise NotImplementedError(f"\"{op.name}_out_cpu\" not implemented for 'Bool'")
+            raise no_kernel(f"{op.name}_out_cpu", bool_)
         if input.dtype is not wanted:
             input = input.to(wanted)
         return op(input, dim=normalize_dim(dim, input.ndim))
@@ -126,8 +126,7 @@ def _running(name: str, ufunc: Any) -> Any:
 
     def function(input: Any, dim: int) -> Any:
         if input.dtype.is_complex:
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for "
-                                      f"'{type_word(input.dtype)}'")  # fmt: skip
+            raise no_kernel(f"{name}_cpu", input.dtype)
         result = op(input, dim=normalize_dim(dim, input.ndim))
         return named_result(f"{name} values indices", result)
 
@@ -189,6 +188,5 @@ def logcumsumexp(input: Any, dim: int) -> Any:
     """logcumsumexp(input, dim): log of the running sum of exponentials."""
     dim = normalize_dim(dim, input.ndim)
     if input.dtype.category < FLOAT:
-        raise NotImplementedError("\"logcumsumexp_out_cpu\" not implemented for "
-                                  f"'{type_word(input.dtype)}'")  # fmt: skip
+        raise no_kernel("logcumsumexp_out_cpu", input.dtype)
     return logcumsumexp_op(input, dim=dim)

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import FLOAT, TensorType, default_dtype, normalize_dim, normalize_dims, type_word
+from ..types import (
+    FLOAT,
+    TensorType,
+    default_dtype,
+    no_kernel,
+    normalize_dim,
+    normalize_dims,
+)
 from ..value import public
 from .arithmetic import conj
 from .complexes import real
@@ -89,8 +96,7 @@ def _publish(op: Any) -> Any:
             input = input.to(dtype)
         dim = normalize_dim(dim, input.ndim)
         if not input.dtype.is_floating_point and input.numel():
-            raise NotImplementedError(f'"{op.name}_lastdim_kernel_impl" not implemented for '
-                                      f"'{type_word(input.dtype)}'")  # fmt: skip
+            raise no_kernel(f"{op.name}_lastdim_kernel_impl", input.dtype)
         return op(input, dim=dim)
 
     function.__name__ = function.__qualname__ = op.name

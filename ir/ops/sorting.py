@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arguments import must_be
 from ..op import Template, define
-from ..types import BOOL, COMPLEX, TensorType, int64, normalize_dim, type_word
+from ..types import BOOL, COMPLEX, TensorType, int64, no_kernel, normalize_dim
 from ..value import public
 from .extrema import value_at_index_vjp
 from .kinds import reduced_shape
@@ -79,7 +79,7 @@ def _check_sortable(name: str, input: Any) -> None:
 def _check_kernel(kernel: str, input: Any, refused: tuple[int, ...]) -> None:
     """torch's error for dtypes a kernel lacks, raised where there are elements."""
     if input.dtype.category in refused and input.numel():
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_word(input.dtype)}'")
+        raise no_kernel(kernel, input.dtype)
 
 
 @public("sort")

@@ -245,7 +245,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
         raise RuntimeError(f"size is {size} but must be >= 0")
     if size > extent:
         raise RuntimeError(f"maximum size for tensor at dimension {dimension} is {extent} but size "
-                           f"is {size}")  # fmt: skip
+                           f"is {size}; use a smaller one")  # fmt: skip
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     if not input.ndim:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import TensorType, bool_, int64, normalize_dim, type_word
+from ..types import TensorType, bool_, int64, no_kernel, normalize_dim
 from ..value import public
 from .creation import iota
 from .kinds import accumulate_type
@@ -71,7 +71,7 @@ def trace(input: Any) -> Any:
     if input.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     if input.dtype is bool_:
-        raise NotImplementedError(f"\"trace\" not implemented for '{type_word(input.dtype)}'")
+        raise no_kernel("trace", input.dtype)
     return trace_op(input)
 
 

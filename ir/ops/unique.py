@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..op import define
-from ..types import BOOL, COMPLEX, normalize_dim, result_type, type_word
+from ..types import BOOL, COMPLEX, no_kernel, normalize_dim, result_type, type_word
 from ..value import Value, public
 
 
 def _no_rule(name: str) -> Any:
     def rule(grad_result: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented. Use no_grad() "
+                                  "or detach() around it.")  # fmt: skip
 
     return rule
 
@@ -105,7 +106,7 @@ def _check_lines(input: Any, dim: int) -> int:
 
 def _check_order(input: Any) -> None:
     if input.dtype.is_complex:
-        raise NotImplementedError(f"\"unique\" not implemented for '{type_word(input.dtype)}'")
+        raise no_kernel("unique", input.dtype)
 
 
 @public("unique", out="none")
@@ -149,5 +150,5 @@ def isin(
     for value in (elements, test_elements):
         if isinstance(value, Value) and value.dtype.category in (BOOL, COMPLEX):
             raise RuntimeError("Unsupported input type encountered for isin(): "
-                               f"{type_word(value.dtype)}")  # fmt: skip
+                               f"{type_word(value.dtype)}; use real numbers")  # fmt: skip
     return isin_op(elements, test_elements, invert=bool(invert))

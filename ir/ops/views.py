@@ -47,13 +47,13 @@ def view_shape(size: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]
     if len(wild) > 1:
         raise RuntimeError("only one dimension can be inferred")
     if any(n < -1 for n in size):
-        raise RuntimeError(f"invalid shape dimension {min(size)}")
+        raise RuntimeError(f"invalid shape dimension {min(size)}; only -1 may be negative")
     rest = math.prod(n for n in size if n != -1)
     if wild:
         if rest == 0 and count == 0:
             raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(size)} "
                                "because the unspecified dimension size -1 can be any value and is "
-                               "ambiguous")  # fmt: skip
+                               "ambiguous; give all sizes")  # fmt: skip
         if rest == 0 or count % rest:
             raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
         return tuple(count // rest if n == -1 else n for n in size)
@@ -134,7 +134,9 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     if not input.ndim:
         return reshape(input, (1,))
     if first > last:
-        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+        raise RuntimeError(
+            "flatten() has invalid args: start_dim cannot come after end_dim; give them in order"
+        )
     if first == last:
         return input
     shape = tuple(input.shape)

@@ -84,7 +84,7 @@ def saved_under(pack, unpack):
 
 def with_disabled_hooks():
     with (
-        torch.autograd.graph.disable_saved_tensors_hooks("no hooks here"),
+        torch.autograd.graph.disable_saved_tensors_hooks("no hooks here; use them outside"),
         torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x),
     ):
         pass

@@ -175,5 +175,6 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | Non
             where = value
         elif value is not None and not isinstance(value, bool):
             raise TypeError("to() received an invalid combination of arguments - got "
-                            f"({type(value).__name__})")  # fmt: skip
+                            f"({type(value).__name__}); use a dtype, a device or a "
+                            "Tensor")  # fmt: skip
     return dtype, where

@@ -113,9 +113,11 @@ class Sequential(_Sequence):
 
     def _times(self, other: Any) -> int:
         if not isinstance(other, int):
-            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}; "
+                            "use an int")  # fmt: skip
         if other <= 0:
-            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
+            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}; use at "
+                             "least 1")  # fmt: skip
         return other
 
     def forward(self, input: Any) -> Any:

@@ -80,7 +80,7 @@ class RNNBase(Module):
         if self.proj_size >= self.hidden_size:
             raise ValueError("proj_size has to be smaller than hidden_size")
         if self.mode not in _GATES:
-            raise ValueError(f"Unrecognized RNN mode: {self.mode}")
+            raise ValueError(f"Unrecognized RNN mode: {self.mode}; use one of {', '.join(_GATES)}")
 
     def _make_layer(self, layer: int, suffix: str, kind: dict[str, Any]) -> None:
         gates = _GATES[self.mode] * self.hidden_size

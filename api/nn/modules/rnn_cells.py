@@ -82,7 +82,7 @@ class RNNCell(RNNCellBase):
         if hx is not None:
             self._check("hidden", hx)
         if self.nonlinearity not in ("tanh", "relu"):
-            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}; use 'tanh' or 'relu'")
         mode = f"RNN_{self.nonlinearity.upper()}"
         return self._step(mode, input, None if hx is None else (hx,), 1)[0]
 

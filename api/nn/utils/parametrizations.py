@@ -153,7 +153,7 @@ class _Orthogonal(Module):
         if "base" not in self._buffers:
             raise NotImplementedError(
                 "It is not possible to assign to the matrix exponential or the Cayley "
-                "parametrizations when use_trivialization=False."
+                "parametrizations when use_trivialization=False. Use it, or the householder map."
             )
         start = zeros_like(Q)
         start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)

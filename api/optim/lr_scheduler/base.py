@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...tracer.tensor import Tensor
+from ...unwritten import unwritten
 from ..optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
@@ -120,7 +121,7 @@ class LRScheduler:
     def get_lr(self) -> list[Any]:
         """The learning rates of this epoch; called by `step`."""
         if type(self)._rates is LRScheduler._rates:
-            raise NotImplementedError
+            raise unwritten(self, "get_lr")
         if not self._get_lr_called_within_step:
             warnings.warn("To get the last learning rate computed by the scheduler, please use "
                           "`get_last_lr()`.", UserWarning, stacklevel=2)  # fmt: skip

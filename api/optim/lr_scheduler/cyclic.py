@@ -243,7 +243,7 @@ class OneCycleLR(_WithMomentum):
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is "
-                             f"{self.total_steps}")  # fmt: skip
+                             f"{self.total_steps}; use as many as it will be stepped")  # fmt: skip
         start = 0.0
         for phase in self._schedule_phases:
             if step <= phase["end_step"] or phase is self._schedule_phases[-1]:

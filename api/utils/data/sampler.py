@@ -13,6 +13,7 @@ from ...tracer.creation import as_tensor
 from ...tracer.discrete import random_integers
 from ...tracer.generator import Generator
 from ...tracer.random import pick, randint, randperm
+from ...unwritten import unwritten
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -29,7 +30,7 @@ class Sampler(Generic[T_co]):
         pass
 
     def __iter__(self) -> Iterator[Any]:
-        raise NotImplementedError
+        raise unwritten(self, "__iter__")
 
 
 class SequentialSampler(Sampler[int]):
