@@ -8,8 +8,8 @@ from typing import Any
 # Submodules: `torch.nn` is the module `wengert.nn`.
 MODULES = (
     "accelerator", "amp", "backends", "compiler", "cuda", "distributed", "distributions", "func",
-    "futures", "jit", "mps", "multiprocessing", "nn", "onnx", "optim", "profiler", "random",
-    "serialization", "testing", "utils", "version", "xpu",
+    "functional", "futures", "jit", "mps", "multiprocessing", "nn", "onnx", "optim", "profiler",
+    "random", "return_types", "serialization", "storage", "testing", "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names found in a module of the package.
@@ -23,6 +23,16 @@ NAMES = {
     "load": "serialization",
     "save": "serialization",
     "typename": "nn.modules._names",
+    **dict.fromkeys(("cond", "while_loop"), "control_flow"),
+    **dict.fromkeys(
+        ("_assert", "get_deterministic_debug_mode",
+         "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
+         "set_deterministic_debug_mode", "set_flush_denormal", "set_warn_always", "sym_float",
+         "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum"), "switches"),
+    **dict.fromkeys(
+        ("BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "DoubleStorage",
+         "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "ShortStorage"), "storage"),
+    "Future": "futures",
     **dict.fromkeys(("autocast", "clear_autocast_cache", "get_autocast_dtype", "GradScaler",
                      "is_autocast_enabled"), "amp"),
     **dict.fromkeys(

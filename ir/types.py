@@ -7,6 +7,7 @@ computed in float32), and for float16 (computed in float32 and rounded, as torch
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -336,7 +337,7 @@ def normalize_dims(dims: Any, ndim: int) -> Shape:
         return tuple(range(ndim))
     if isinstance(dims, int):
         return (normalize_dim(dims, ndim),) if ndim else (normalize_dim(dims, ndim),)[:0]
-    wrapped = [normalize_dim(int(d), ndim) for d in dims]
+    wrapped = [normalize_dim(operator.index(d), ndim) for d in dims]
     if not wrapped:
         return tuple(range(ndim))
     for d in wrapped:

@@ -104,10 +104,25 @@ def from_numpy(array: Any) -> Tensor:
     return result
 
 
+class _CapsuleHolder:
+    """A bare DLPack capsule as an object that speaks the protocol."""
+
+    def __init__(self, capsule: Any):
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # the CPU
+
+
 def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A tensor on the memory of any object that speaks DLPack."""
+    """A tensor on the memory of any object that speaks DLPack, or of a capsule."""
     if isinstance(ext_tensor, Tensor):
         return ext_tensor.detach()
+    if not hasattr(ext_tensor, "__dlpack__"):
+        ext_tensor = _CapsuleHolder(ext_tensor)
     return from_numpy(np.from_dlpack(ext_tensor))
 
 

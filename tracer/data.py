@@ -10,6 +10,7 @@ import numpy as np
 from ..ir.bind import notify
 from ..ir.types import (
     BY_NAME,
+    FLOAT,
     DType,
     bfloat16,
     default_complex,
@@ -67,6 +68,10 @@ def plain(data: Any) -> Any:
         return [plain(item) for item in data]
     if isinstance(data, Tensor):
         if data.numel() != 1:
+            if data.dtype.category < FLOAT:
+                raise TypeError(
+                    "only integer tensors of a single element can be converted to an index"
+                )
             raise ValueError("only one element tensors can be converted to Python scalars")
         return data.item()
     if isinstance(data, np.ndarray | np.generic):

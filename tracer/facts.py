@@ -34,6 +34,9 @@ class Size(tuple):
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))
 
+    def __radd__(self, other: Any) -> Size:
+        return Size(tuple(other) + tuple(self))
+
     def __mul__(self, count: Any) -> Size:
         return Size(tuple.__mul__(self, count))
 

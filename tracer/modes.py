@@ -150,6 +150,11 @@ class set_grad_enabled(_ModeContext):
     def clone(self) -> Any:
         return set_grad_enabled(self.mode)
 
+    def __str__(self) -> str:
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
+    __repr__ = __str__
+
 
 class inference_mode(_ModeContext):
     """Like `no_grad`, and results never take part in autograd afterwards."""

@@ -343,6 +343,9 @@ class Tensor(Value, metaclass=_TensorMeta):
             raise TypeError("iteration over a 0-d tensor; use item(), or reshape(1) it")
         return iter(self.unbind(0))
 
+    def __delitem__(self, item: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from .display import tensor_text
 

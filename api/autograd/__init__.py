@@ -13,10 +13,13 @@ def Variable(data, requires_grad=False, volatile=False):
     return data.detach().requires_grad_(requires_grad)
 
 
+_MODULES = ("anomaly_mode", "grad_mode", "profiler", "variable")
+
+
 def __getattr__(name):
-    """`autograd.profiler` is imported when it is first named."""
-    if name == "profiler":
+    """Some of its modules are imported when they are first named."""
+    if name in _MODULES:
         import importlib
 
-        return importlib.import_module(f"{__name__}.profiler")
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -2,7 +2,7 @@
 
 from importlib import import_module as _import_module
 
-_MODULES = ("checkpoint", "data", "hooks")
+_MODULES = ("_pytree", "checkpoint", "data", "dlpack", "hooks")
 
 
 def __getattr__(name):

@@ -112,12 +112,22 @@ def normalise_items(input: Any, item: Any) -> list[Any]:
     items = list(item) if isinstance(item, tuple) or nested else [item]
     items = [_as_index(input, i) for i in items]
     if (used := sum(_consumed(i) for i in items)) > input.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {input.ndim}")
+        raise _too_many(input, items)
     if not any(i is Ellipsis for i in items):
         items.append(Ellipsis)
     place = next(k for k, i in enumerate(items) if i is Ellipsis)
     rest = [i for i in items[place + 1 :] if i is not Ellipsis]
     return items[:place] + [slice(None)] * (input.ndim - used) + rest
+
+
+def _too_many(input: Any, items: list[Any]) -> IndexError:
+    if input.ndim or len(items) > 1:
+        return IndexError(f"too many indices for tensor of dimension {input.ndim}")
+    if isinstance(items[0], slice):
+        return IndexError("slice() cannot be applied to a 0-dim tensor.")
+    return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                      "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a "
+                      "number")  # fmt: skip
 
 
 def _consumed(item: Any) -> int:
@@ -165,7 +175,7 @@ def apply_basic(input: Any, items: list[Any]) -> tuple[Any, list[Any]]:
     """Applies ints, slices and None as views; returns the view and an index Value per dimension."""
     result, dim = input, 0
     indices: list[Any] = []
-    for item in items:
+    for place, item in enumerate(items):
         # in vmap, one number per example: an index like others
         if isinstance(item, Value) and not item.ndim and not getattr(item, "_batched", False):
             item = bool(item) if item.dtype.name in ("bool", "uint8") else int(item)
@@ -175,7 +185,7 @@ def apply_basic(input: Any, items: list[Any]) -> tuple[Any, list[Any]]:
             result = unsqueeze_op(result, dim=dim)
             item = input._constant(np.zeros(int(item), np.int64))
         elif isinstance(item, int):
-            result = _select(input, result, dim, item)
+            result = _select(result, dim, item, place)
             continue
         elif isinstance(item, slice):
             result = _slice(result, dim, item)
@@ -187,10 +197,11 @@ def apply_basic(input: Any, items: list[Any]) -> tuple[Any, list[Any]]:
     return result, indices
 
 
-def _select(input: Any, result: Any, dim: int, index: int) -> Any:
+def _select(result: Any, dim: int, index: int, place: int) -> Any:
+    """One index of a dimension, which errors call by its place among the items."""
     size = result.shape[dim]
     if not -size <= index < size:
-        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+        raise IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
     return select_op(result, dim=dim, index=index % size)
 
 
@@ -265,7 +276,7 @@ def getitem(input: Any, item: Any) -> Any:
     """`input[item]`."""
     if input.ndim:
         if type(item) is int:
-            return _select(input, input, 0, item)
+            return _select(input, 0, item, 0)
         if type(item) is slice:
             return _slice(input, 0, item, view=True)
         if (
@@ -288,9 +299,9 @@ _PLAIN = {int, slice}
 def _plain_item(input: Any, item: tuple[Any, ...]) -> Any:
     """The commonest index, ints and slices, without looking for anything else."""
     result, dim = input, 0
-    for part in item:
+    for place, part in enumerate(item):
         if type(part) is int:
-            result = _select(input, result, dim, part)
+            result = _select(result, dim, part, place)
         else:
             result = _slice(result, dim, part)
             dim += 1

@@ -21,18 +21,28 @@ class NamedResult(tuple[Any, ...]):
         return named_result, (" ".join((self._title, *self._fields)), tuple(self))
 
 
-_CLASSES: dict[str, type] = {}
+_CLASSES: dict[str, type[NamedResult]] = {}  # by title
+_SPECS: dict[str, type[NamedResult]] = {}
 
 
-def result_class(spec: str) -> type:
-    """The class torch.return_types.max of "max values indices": a title and its fields."""
-    found = _CLASSES.get(spec)
+def class_titled(title: str) -> type[NamedResult]:
+    """The class torch.return_types.max of "max"; its fields come with its first result."""
+    found = _CLASSES.get(title)
+    if found is None:
+        body = {"__slots__": (), "_title": title, "__module__": "torch.return_types"}
+        found = _CLASSES[title] = type(title, (NamedResult,), body)
+    return found
+
+
+def result_class(spec: str) -> type[NamedResult]:
+    """The class of "max values indices": a title and its fields."""
+    found = _SPECS.get(spec)
     if found is None:
         title, *fields = spec.split()
-        body: dict[str, Any] = {"__slots__": (), "_fields": tuple(fields), "_title": title}
+        found = _SPECS[spec] = class_titled(title)
+        found._fields = tuple(fields)
         for position, name in enumerate(fields):
-            body[name] = property(operator.itemgetter(position))
-        found = _CLASSES[spec] = type(title, (NamedResult,), body)
+            setattr(found, name, property(operator.itemgetter(position)))
     return found
 
 
