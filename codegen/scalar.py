@@ -206,6 +206,10 @@ class LLVMReader(IntegerOps):
             value = m.convert("sitofp" if x.dtype in SIGNED else "uitofp", value, element)
         elif value.element != element:
             value = m.widen(value) if element == "double" else m.narrow(value)
+        if x.dtype == "float64" and dtype == "float16":
+            # else LLVM rounds once, by a function of a library that is not there, where the
+            # half's sign alone is used (copysign)
+            value = m.intrinsic("arithmetic.fence", value)
         if dtype in HALVES:  # what the memory would hold
             return self.from_memory(self.to_memory(Scalar(value, dtype)), dtype)
         return Scalar(value, dtype)

@@ -55,6 +55,9 @@ PROGRAMS = {
         lambda: [torch.arange(3)]),
     "a bool filled with a half": (
         lambda x: torch.nn.functional.pad(x > 1, (0, 2), value=0.5), lambda: [torch.arange(3)]),
+    "signs of halves that were doubles or integers": (
+        lambda x: (x.half().atan(), x.half().copysign(x.half()), x.long().half().atan()),
+        lambda: [torch.linspace(-3, 3, 5, dtype=torch.float64)]),
     "logsumexp of nothing": (lambda x: x.logsumexp(0), lambda: [torch.empty(0)]),
     "logsumexp of complex numbers": (
         lambda x: x.logsumexp(0), lambda: [torch.tensor([-20 + 9j, 1 + 20j], requires_grad=True)]),
