@@ -179,6 +179,9 @@ INDEXING = (
 # A matrix whose diagonal outweighs the rest: what rounds within a statement is not measured, so
 # that must not decide whether it is singular.
 REGULAR = "({0} @ {0}.mT).tanh() + 9 * torch.eye({0}.shape[-2])"
+# Lines of two elements at least, neither of them short: the cosine of one with another of one
+# element has a gradient of 0, which is left by the cancelling of anything.
+LINES = "torch.cat([{0}, {0} + 1], -1), torch.cat([{1}, {1} - 1], -1), dim=-1"
 
 ALGEBRA = (
     "{0} @ {1}", "{0} @ {0}.mT", "{0}.mT @ {0}", "{0} @ {0}.mT @ {0}", "torch.matmul({0}, {1}.mT)",
@@ -206,7 +209,7 @@ ALGEBRA = (
     "F.mse_loss({0}, {1})", "F.l1_loss({0}, {1}, reduction='none')", "F.smooth_l1_loss({0}, {1})",
     "F.cross_entropy({0}, {0}.argmax(1).detach())", "F.nll_loss({0}.log_softmax(1), {0}.argmin(1))",
     "F.binary_cross_entropy_with_logits({0}, {1}.sigmoid())", "F.kl_div({0}, {1}.softmax(-1))",
-    "F.cosine_similarity({0}, {1}, dim={dim})",
+    f"F.cosine_similarity({LINES})",
     "torch.cdist({0}, {1}, compute_mode='donot_use_mm_for_euclid_dist')", "torch.trace({0})",
     "F.interpolate({0}[None, None].flatten(2), scale_factor=2)",
     "F.glu(torch.cat([{0}, {0}], {dim}), {dim})",
