@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .bind import notify
 from .dims import is_dim
 from .types import BY_NAME, DType
 from .value import Value
@@ -61,6 +65,28 @@ def plain_number(name: str, argument: str, value: Any, position: int) -> Any:
     if not isinstance(value, int | float | complex):
         raise must_be(name, argument, "Number", value, position)
     return value
+
+
+def check_elements(check: Callable[..., None], value: Any, *facts: Any) -> None:
+    """Calls `check(array, *facts)`, which may raise, on the elements of an eager value, if any.
+
+    Values in IR have no elements yet. Whoever looks on may repeat the check on other elements.
+    """
+    read = getattr(value, "_values_array", None)
+    array = None if read is None else read()
+    if array is not None and array.size:
+        notify("elements_checked", check, value, facts)
+        check(array, *facts)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warns at the user's line; whoever looks on is told."""
+    notify("warned")
+    package = __name__.partition(".")[0]
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def as_dtype(dtype: Any) -> DType | None:

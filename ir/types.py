@@ -187,14 +187,14 @@ class TensorType(NamedTuple):
         return self.numel * int(self.dtype.itemsize)
 
 
-class _Defaults:
+class Defaults:
     """The process-wide default dtype; torch's is process-wide too."""
 
     float: DType = float32
 
 
 def default_dtype() -> DType:
-    return _Defaults.float
+    return Defaults.float
 
 
 def set_default_dtype(dtype: DType) -> None:
@@ -203,12 +203,12 @@ def set_default_dtype(dtype: DType) -> None:
                         "default type")  # fmt: skip
     if dtype.category != FLOAT:
         raise TypeError(f"only floating-point types are supported as the default type, not {dtype}")
-    _Defaults.float = dtype
+    Defaults.float = dtype
     epoch.advance()
 
 
 def default_complex() -> DType:
-    return _Defaults.float.to_complex() if _Defaults.float.itemsize > 2 else complex64
+    return Defaults.float.to_complex() if Defaults.float.itemsize > 2 else complex64
 
 
 def promote_types(a: DType, b: DType) -> DType:

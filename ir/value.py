@@ -61,6 +61,8 @@ FUNCTIONS: dict[str, Function] = {}
 # Installed by the tracer: how an in-place twin runs (`x.add_(y)`), and `out=`.
 run_inplace: Callable[..., Any] | None = None
 write_out: Callable[..., Any] | None = None
+# Installed by the tracer: a function with the code of familiar calls before it.
+recalled: Callable[..., Callable[..., Any]] | None = None
 
 
 def public(
@@ -209,7 +211,7 @@ def _with_out(function: Function) -> Callable[..., Any]:
         return call
     called = as_called(call, 1, takes_out=call.out != "none")  # type: ignore[attr-defined]
     if short is None:
-        return called
+        return called if recalled is None else recalled(called)
     count = len(positional_names(call))
 
     @functools.wraps(call)

@@ -28,8 +28,9 @@ from . import (
     writing,
 )
 
-# The last import: it puts the short ways in front of what the others defined.
+# The last imports: they put the short ways in front of what the others defined.
 fast = importlib.import_module(".fast", __name__)
+familiar_calls = importlib.import_module(".familiar_calls", __name__)
 
 # Frames of our rooms are not the user's: `user_place` walks past them.
 tape.add_package_folder(os.path.dirname(os.path.realpath(__file__)))

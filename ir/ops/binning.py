@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_elements
 from ..op import Template, define
 from ..types import (
     BOOL,
@@ -139,6 +140,14 @@ def _bincount(x: np.ndarray, weights: Any, minlength: int) -> np.ndarray:
     return counts if weights is None or weights.dtype != np.float32 else counts.astype(np.float32)
 
 
+_BINCOUNT_INPUTS = "bincount only supports 1-d non-negative integral inputs."
+
+
+def _check_countable(array: np.ndarray) -> None:
+    if array.min() < 0:
+        raise RuntimeError(_BINCOUNT_INPUTS)
+
+
 @public("bincount")
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     """bincount(input, weights=None, minlength=0): how often each number occurs."""
@@ -146,9 +155,9 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise RuntimeError("minlength should be >= 0")
     if input.dtype.category != INTEGER:
         raise no_kernel("bincount_cpu", input.dtype)
-    array = getattr(input, "_array", None)
-    if input.ndim != 1 or (array is not None and array.size and int(array.min()) < 0):
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if input.ndim != 1:
+        raise RuntimeError(_BINCOUNT_INPUTS)
+    check_elements(_check_countable, input)
     if weights is not None:
         if tuple(weights.shape) != tuple(input.shape):
             raise RuntimeError("weights should be 1-d and have the same length as input")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_elements
 from ..op import Decompose, Op, Template, define
 from ..types import TensorType, broadcast_shapes, int64, normalize_dim
 from ..value import Value, public
@@ -243,12 +244,14 @@ def check_index(name: str, input: Any, dim: int, index: Any) -> tuple[int, Any]:
 
 def check_range(index: Any, dim: int, size: int) -> None:
     """RuntimeError for an eager index outside of [0, size)."""
-    array = getattr(index, "_array", None)
-    if array is not None and array.size:
-        low, high = int(array.min()), int(array.max())
-        if low < 0 or high >= size:
-            bad = low if low < 0 else high
-            raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+    check_elements(_check_range, index, dim, size)
+
+
+def _check_range(array: np.ndarray, dim: int, size: int) -> None:
+    low, high = int(array.min()), int(array.max())
+    if low < 0 or high >= size:
+        bad = low if low < 0 else high
+        raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
 
 
 def check_extent(input: Any, dim: int, index: Any) -> None:

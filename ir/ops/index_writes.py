@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_elements
 from ..op import Decompose, Op, Template, define
 from ..types import TensorType, int64, normalize_dim
 from ..value import Value, public
@@ -68,9 +69,10 @@ def check_slices(name: str, input: Any, dim: int, index: Any) -> tuple[int, Any]
 
 
 def check_bounds(index: Any, size: int, negative: bool = False) -> None:
-    array = getattr(index, "_array", None)
-    if array is None or not array.size:
-        return
+    check_elements(_check_inside, index, size, negative)
+
+
+def _check_inside(array: np.ndarray, size: int, negative: bool) -> None:
     outside = (array < (-size if negative else 0)) | (array >= size)
     if not outside.any():
         return

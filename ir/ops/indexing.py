@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_elements
 from ..dims import as_index
 from ..op import Op, Template, define
 from ..types import TensorType, bool_, broadcast_shapes, int64, type_word
@@ -263,13 +264,15 @@ def _check_mask(value: Any, mask: Any, dim: int) -> None:
 
 def _wrapped(index: Any, size: int, dim: int) -> Any:
     """Indices as int64; negative ones count from the end. Out of range raises."""
-    array = getattr(index, "_array", None)
-    if array is not None and array.size:
-        low, high = int(array.min()), int(array.max())
-        if low < -size or high >= size:
-            bad = low if low < -size else high
-            raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
+    check_elements(_check_bounds, index, size, dim)
     return index if index.dtype is int64 else index.to(int64)
+
+
+def _check_bounds(array: np.ndarray, size: int, dim: int) -> None:
+    low, high = int(array.min()), int(array.max())
+    if low < -size or high >= size:
+        bad = low if low < -size else high
+        raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
 
 
 def getitem(input: Any, item: Any) -> Any:

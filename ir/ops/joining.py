@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import check_elements
 from ..op import Decompose, Op, Template, define
 from ..pull import sum_to_shape
 from ..types import INTEGER, TensorType, no_kernel, normalize_dim, result_type
@@ -302,10 +303,13 @@ def _counts_as_index(repeats: Any) -> Any:
     """How often to take each element, as the indices to take."""
     if repeats.dtype.category != INTEGER:
         raise no_kernel("repeat_interleave_cpu", repeats.dtype)
-    array = getattr(repeats, "_array", None)
-    if array is not None and array.size and int(array.min()) < 0:
-        raise RuntimeError("repeats can not be negative")
+    check_elements(_check_counts, repeats)
     return repeat_index(repeats)
+
+
+def _check_counts(array: np.ndarray) -> None:
+    if array.min() < 0:
+        raise RuntimeError("repeats can not be negative")
 
 
 @public("repeat_interleave")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from ..arguments import plain_number
+from ..arguments import plain_number, warn
 from ..types import bool_, normalize_dim
 from ..value import public
 from .nn_activations import (
@@ -241,9 +240,9 @@ def tanh(input: Any) -> Any:
 # --- softmax -------------------------------------------------------------------------------------
 
 
-def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
-                  "include dim=X as an argument.", stacklevel=stacklevel)  # fmt: skip
+def _implicit_dim(name: str, ndim: int) -> int:
+    warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to "
+                  "include dim=X as an argument.")  # fmt: skip
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -251,7 +250,7 @@ def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
 def softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """softmax(input, dim=None, _stacklevel=3, dtype=None)."""
     if dim is None:
-        dim = _implicit_dim("softmax", input.ndim, _stacklevel)
+        dim = _implicit_dim("softmax", input.ndim)
     return input.softmax(dim, dtype)
 
 
@@ -259,7 +258,7 @@ def softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None
 def log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """log_softmax(input, dim=None, _stacklevel=3, dtype=None)."""
     if dim is None:
-        dim = _implicit_dim("log_softmax", input.ndim, _stacklevel)
+        dim = _implicit_dim("log_softmax", input.ndim)
     return input.log_softmax(dim, dtype)
 
 
@@ -267,5 +266,5 @@ def log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = 
 def softmin(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """softmin(input, dim=None, _stacklevel=3, dtype=None): softmax(-input)."""
     if dim is None:
-        dim = _implicit_dim("softmin", input.ndim, _stacklevel)
+        dim = _implicit_dim("softmin", input.ndim)
     return (-input).softmax(dim, dtype)

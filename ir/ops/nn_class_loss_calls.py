@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from ..arguments import check_elements
 from ..types import int64, type_word
 from ..value import public
 from .nn_class_losses import (
@@ -48,18 +51,20 @@ def _check_nll(input: Any, target: Any, weight: Any, ignore_index: int) -> None:
     if weight is not None and weight.dtype is not input.dtype:
         raise RuntimeError(f"expected scalar type {type_word(input.dtype)} but found "
                            f"{type_word(weight.dtype)}")  # fmt: skip
-    _check_targets(target, count, ignore_index)
+    check_elements(_check_targets, target, count, ignore_index)
 
 
-def _check_targets(target: Any, count: int, ignore_index: int) -> None:
-    array = getattr(target, "_array", None)
-    if array is None or not array.size:
-        return
+def _check_targets(array: np.ndarray, count: int, ignore_index: int) -> None:
     if array.min() >= 0 and array.max() < count:
         return
     bad = array[(array != ignore_index) & ((array < 0) | (array >= count))]
     if bad.size:
         raise IndexError(f"Target {int(bad.flat[0])} is out of bounds.")
+
+
+def _check_classes(array: np.ndarray, low: int, count: int, message: str) -> None:
+    if not (array.min() >= low and array.max() < count):
+        raise RuntimeError(message)
 
 
 def _nll(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
@@ -223,9 +228,7 @@ def multi_margin_loss_(
                            f"{list(weight.shape)}")  # fmt: skip
     _check_long(target)
     floats_only("multi_margin_loss_cpu_kernel", input.dtype)
-    array = getattr(target, "_array", None)
-    if array is not None and array.size and not (array.min() >= 0 and array.max() < classes):
-        raise RuntimeError("target out of range")
+    check_elements(_check_classes, target, 0, classes, "target out of range")
     result = multi_margin_loss(input.reshape((batch, classes)), target.reshape((batch,)), weight,
                                p=p, margin=margin, reduction=reduction)  # fmt: skip
     return result.reshape(()) if reduction == "none" and not target.ndim else result
@@ -243,10 +246,8 @@ def multilabel_margin_loss_(
                            f"{list(input.shape)}")  # fmt: skip
     _check_long(target)
     floats_only("multilabel_margin_loss_forward_out_frame", input.dtype)
-    array = getattr(target, "_array", None)
     classes = input.shape[-1] if input.ndim else 1
-    if array is not None and array.size and not (array.min() >= -1 and array.max() < classes):
-        raise RuntimeError("argument #2 'target' is out of range")
+    check_elements(_check_classes, target, -1, classes, "argument #2 'target' is out of range")
     if input.ndim == 2:
         return multilabel_margin_loss(input, target, reduction=reduction)[0]
     shape = (1, classes)

@@ -8,10 +8,10 @@ Note [Formal dependence]
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from .. import value as value_module
+from ..arguments import warn
 from ..bind import state
 from ..op import Decompose, define
 from ..types import FLOAT, DType, no_kernel
@@ -88,10 +88,9 @@ def reduction_name(reduction: str, size_average: Any = None, reduce: Any = None)
         average = True if size_average is None else size_average
         whole = True if reduce is None else reduce
         reduction = "none" if not whole else "mean" if average else "sum"
-        warnings.warn(
+        warn(
             "size_average and reduce args will be deprecated, please use "
             f"reduction='{reduction}' instead.",
-            stacklevel=3,
         )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")

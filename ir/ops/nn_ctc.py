@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..bind import notify
 from ..op import define
 from ..types import TensorType, int64, type_word
 from ..value import Value, public
@@ -177,6 +178,7 @@ def _check_lengths(log_probs: Any, targets: Any, inputs: Any, lengths: Any) -> N
     given, wanted = getattr(inputs, "_array", None), getattr(lengths, "_array", None)
     if given is None or wanted is None or not given.size:
         return
+    notify("value_asked")
     if given.min() < 0 or wanted.min() < 0:
         raise RuntimeError("Expected input_lengths and target_lengths to have value at least 0")
     if given.max() > log_probs.shape[0]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
+from ..arguments import check_elements, warn
 from ..bind import state
 from ..op import Decompose, Template, define
 from ..types import TensorType, int64, type_word
@@ -183,8 +183,11 @@ def _check_indices(name: str, indices: Any, weight: Any) -> None:
             f"Long, Int; but got torch.{type_word(indices.dtype)}Tensor instead (while checking "
             f"arguments for {name})"
         )
-    array = getattr(indices, "_array", None)
-    if array is not None and array.size and (array.min() < 0 or array.max() >= weight.shape[0]):
+    check_elements(_check_rows, indices, weight.shape[0])
+
+
+def _check_rows(array: np.ndarray, count: int) -> None:
+    if array.min() < 0 or array.max() >= count:
         raise IndexError("index out of range in self")
 
 
@@ -256,14 +259,17 @@ def _offsets(input: Any, offsets: Any) -> tuple[Any, Any, bool]:
         raise ValueError("offsets has to be a 1D Tensor but got None")
     if offsets.ndim != 1:
         raise ValueError("offsets has to be a 1D Tensor")
-    array = getattr(offsets, "_array", None)
-    if array is not None and array.size and array[0] != 0:
+    check_elements(_check_offsets, offsets, input.shape[0])
+    return input, offsets, False
+
+
+def _check_offsets(array: np.ndarray, length: int) -> None:
+    if array[0] != 0:
         raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has "
                            f"to start from position 0. However, got {array[0]}")  # fmt: skip
-    if array is not None and array.size and array[-1] > input.shape[0]:
+    if array[-1] > length:
         raise RuntimeError("offsets[-1] can not be greater than input's length "
-                           f"({input.shape[0]}) but got offsets[-1] of {array[-1]}")  # fmt: skip
-    return input, offsets, False
+                           f"({length}) but got offsets[-1] of {array[-1]}")  # fmt: skip
 
 
 def _check_mode(mode: str, scale_grad_by_freq: bool, sparse: bool, weights: Any) -> None:
@@ -290,9 +296,9 @@ def embedding_bag(
     scale_grad_by_freq=False, mode='mean', sparse=False, per_sample_weights=None,
     include_last_offset=False, padding_idx=None): sums, means or maxima of bags of rows."""
     if weight.dtype is int64 and input.dtype.is_floating_point:
-        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage "
+        warn("Argument order of nn.functional.embedding_bag was changed. Usage "
                       "`embedding_bag(weight, input, ...)` is deprecated, and should now be "
-                      "`embedding_bag(input, weight, ...)`.", stacklevel=2)  # fmt: skip
+                      "`embedding_bag(input, weight, ...)`.")  # fmt: skip
         weight, input = input, weight
     scale = per_sample_weights
     if scale is not None and tuple(input.shape) != tuple(scale.shape):
@@ -344,9 +350,12 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
         num_classes = int(input.max()) + 1
     elif num_classes < 1:
         raise RuntimeError("num_classes should be positive")
-    array = getattr(input, "_array", None)  # only eager values can be looked at
-    if array is not None and array.min() < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    if array is not None and array.max() >= num_classes:
-        raise RuntimeError("Class values must be smaller than num_classes.")
+    check_elements(_check_classes, input, num_classes)
     return one_hot_op(input, count=num_classes)
+
+
+def _check_classes(array: np.ndarray, count: int) -> None:
+    if array.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if array.max() >= count:
+        raise RuntimeError("Class values must be smaller than num_classes.")

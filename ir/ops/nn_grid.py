@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import warn
 from ..op import Template, define
 from ..types import TensorType
 from ..value import public
@@ -330,7 +330,7 @@ def grid_sample(
         raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', "
                          f"'border', or 'reflection', but got: '{padding_mode}'")  # fmt: skip
     if align_corners is None:
-        warnings.warn(_ALIGN_WARNING, stacklevel=2)
+        warn(_ALIGN_WARNING)
     _check(input, grid, mode)
     op = grid_sampler if input.ndim == 4 else grid_sampler_3d
     return op(input, grid, None, **_options(mode, padding_mode, bool(align_corners)))
@@ -379,7 +379,7 @@ affine_adjoint: Any = define(
 def affine_grid(theta: Any, size: Any, align_corners: Any = None) -> Any:
     """affine_grid(theta, size, align_corners=None): the grid for grid_sample of affine maps."""
     if align_corners is None:
-        warnings.warn(_ALIGN_WARNING, stacklevel=2)
+        warn(_ALIGN_WARNING)
     if not theta.dtype.is_floating_point:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     size = tuple(int(n) for n in size)

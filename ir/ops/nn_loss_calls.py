@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
+import numpy as np
+
+from ..arguments import check_elements, warn
 from ..bind import state
 from ..types import FLOAT, broadcast_shapes, result_type, type_word
 from ..value import Value, public
@@ -29,11 +31,10 @@ def _expanded(input: Any, target: Any) -> tuple[Any, Any]:
     """Both broadcast to one shape; torch warns, since it is seldom meant."""
     if tuple(target.shape) == tuple(input.shape):
         return input, target
-    warnings.warn(
+    warn(
         f"Using a target size ({_size(target)}) that is different to the input size "
         f"({_size(input)}). This will likely lead to incorrect results due to broadcasting. Please "
         "ensure they have the same size.",
-        stacklevel=3,
     )
     shape = broadcast_shapes(tuple(input.shape), tuple(target.shape))
     return input.expand(shape), target.expand(shape)
@@ -119,12 +120,9 @@ def huber_loss_(
 # --- probabilities -------------------------------------------------------------------------------
 
 
-def _check_unit(**values: Any) -> None:
-    for name, value in values.items():
-        array = getattr(value, "_values_array", None)
-        array = array() if callable(array) else None
-        if array is not None and array.size and not (array.min() >= 0 and array.max() <= 1):
-            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+def _check_unit(array: np.ndarray, name: str) -> None:
+    if not (array.min() >= 0 and array.max() <= 1):
+        raise RuntimeError(f"all elements of {name} should be between 0 and 1")
 
 
 @public("binary_cross_entropy", spaces="nn.functional", method=False)
@@ -146,7 +144,8 @@ def binary_cross_entropy_(
         if value is not None and value.dtype is not input.dtype:
             raise RuntimeError(f"Found dtype {type_word(value.dtype)} but expected "
                                f"{type_word(input.dtype)}")  # fmt: skip
-    _check_unit(input=input, target=target)
+    check_elements(_check_unit, input, "input")
+    check_elements(_check_unit, target, "target")
     return binary_cross_entropy(input, target, weight, reduction=reduction)
 
 
@@ -178,12 +177,11 @@ def kl_div(
     """kl_div(input, target, size_average=None, reduce=None, reduction='mean', log_target=False):
     `input` in log space; 'batchmean' divides the sum by the batch size."""
     if size_average is None and reduce is None and reduction == "mean":
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math "
             "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
             "release.",
-            stacklevel=2,
         )
     batch = reduction == "batchmean"
     reduction = reduction_name("sum" if batch else reduction, size_average, reduce)

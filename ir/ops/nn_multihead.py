@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
+from ..arguments import warn
 from ..types import bool_
 from ..value import public
 from .joining import cat
@@ -45,8 +45,8 @@ def _additive(mask: Any, name: str, like: Any, other: Any = None) -> Any:
     if mask.dtype is not bool_ and not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if other is not None and mask.dtype is not other.dtype:
-        warnings.warn(f"Support for mismatched {name} and attn_mask is deprecated. Use same type "
-                      "for both instead.", stacklevel=3)  # fmt: skip
+        warn(f"Support for mismatched {name} and attn_mask is deprecated. Use same type "
+                      "for both instead.")  # fmt: skip
     if mask.dtype is not bool_:
         return mask
     return like.new_zeros(tuple(mask.shape)).masked_fill(mask, -math.inf)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from ..arguments import check_elements
 from ..types import bool_, type_word
 from ..value import public
 from .drawing import draw
@@ -157,12 +160,14 @@ def _check_indices(input: Any, indices: Any, size: Ints) -> None:
         raise RuntimeError("Expected shape of indices to be same as that of the input tensor "
                            f"({list(input.shape)}) but got indices tensor with shape: "
                            f"{list(indices.shape)}")  # fmt: skip
-    array = getattr(indices, "_array", None)
-    if array is not None and array.size:
-        bad = [int(n) for n in (array.min(), array.max()) if not 0 <= n < math.prod(size)]
-        if bad:
-            raise RuntimeError(f"Found an invalid max index: {bad[0]} (output volumes are of size "
-                               f"{'x'.join(map(str, size))}); use the pool's indices")  # fmt: skip
+    check_elements(_check_places, indices, size)
+
+
+def _check_places(array: np.ndarray, size: Ints) -> None:
+    bad = [int(n) for n in (array.min(), array.max()) if not 0 <= n < math.prod(size)]
+    if bad:
+        raise RuntimeError(f"Found an invalid max index: {bad[0]} (output volumes are of size "
+                           f"{'x'.join(map(str, size))}); use the pool's indices")  # fmt: skip
 
 
 def _publish_unpool(dims: int) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
+from ..arguments import warn
 from ..value import public
 from .nn_common import check_value, floats_only
 from .nn_pool_calls import adaptive_size
@@ -153,8 +153,8 @@ def interpolate(
 
 def _deprecated(name: str, **fixed: Any) -> None:
     def function(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
-        warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` "
-                      "instead.", stacklevel=2)  # fmt: skip
+        warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` "
+                      "instead.")  # fmt: skip
         return interpolate(input, size, scale_factor, **fixed)
 
     function.__name__ = function.__qualname__ = name
@@ -173,6 +173,6 @@ def upsample(
 ) -> Any:  # fmt: skip
     """upsample(input, size=None, scale_factor=None, mode='nearest', align_corners=None):
     deprecated, see interpolate."""
-    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` "
-                  "instead.", stacklevel=2)  # fmt: skip
+    warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` "
+                  "instead.")  # fmt: skip
     return interpolate(input, size, scale_factor, mode, align_corners)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from ..arguments import check_elements, warn
 from ..types import FLOAT, INTEGER, float32, float64, int64, normalize_dim, type_word
 from ..value import Value, public
 from .arithmetic import conj
@@ -76,10 +76,13 @@ def _checked_q(name: str, input: Any, q: Any) -> Any:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if q.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
-    array = getattr(q, "_array", None)
-    if array is not None and not ((array >= 0) & (array <= 1)).all():
-        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    check_elements(_check_fractions, q, name)
     return q
+
+
+def _check_fractions(array: np.ndarray, name: str) -> None:
+    if not ((array >= 0) & (array <= 1)).all():
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 
 def _ranks(lines: Any, q: Any, ignore_nan: bool) -> Any:
@@ -189,11 +192,10 @@ def _freedom(total: Any, weights: Any, aweights: Any, correction: int) -> Any:
     """Degrees of freedom; none where the correction eats them all."""
     if weights is None:
         if total <= correction:
-            warnings.warn(
+            warn(
                 "cov(): degrees of freedom is <= 0. Correction should be strictly less "
                 "than the number of observations.",
                 UserWarning,
-                stacklevel=4,
             )
         return float(max(total - correction, 0))
     if aweights is not None and correction != 0:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
+from ..arguments import warn
 from ..op import Op, define
 from ..types import FLOAT, TensorType
 from ..value import Value, public
@@ -225,7 +225,7 @@ def istft(
     signal = signal.squeeze(0) if input.ndim == 2 else signal
     if end <= whole:
         return signal
-    warnings.warn("The length of signal is shorter than the length parameter. Result is being "
+    warn("The length of signal is shorter than the length parameter. Result is being "
                   "padded with zeros in the tail. Please check your center, hop_length and window "
-                  "settings", stacklevel=2)  # fmt: skip
+                  "settings")  # fmt: skip
     return constant_pad_op(signal, pad=(0, end - whole))
