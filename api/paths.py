@@ -8,7 +8,7 @@ from typing import Any
 
 from .environment import Environment
 from .ir.graph import WRITE, Graph, Var
-from .sharing import bound_arguments, shared_arguments
+from .sharing import Relation, relations_of, shared_arguments
 from .sources import Number
 from .tracer.recorded import Branch
 from .tracer.tensor import Tensor
@@ -36,7 +36,7 @@ class Path:
     environment: Environment
     grad_guards: list[tuple[Any, bool]]
     comparisons: list[Any]
-    bound: list[tuple[int, Tensor]]
+    bound: list[Relation]
     shared: Any  # which of its tensors lay in the same memory
     hooks: list[tuple[Tensor, Any]]
     sizes: Mapping[str, int] | None = None  # those a symbolic path was taken at
@@ -73,14 +73,14 @@ def path_of(recording: Any) -> Path:
         makers=recording.makers,
         grad_effects=recording.grad_effects,
         more_writes=[
-            (recording.sources[m.external], m.writes - 1)
+            (recording.sources[m.external], m.counted - 1)  # one is counted with the write
             for m in recorder.memories.values()
-            if m.external is not None and m.writes > 1
+            if m.external is not None and m.writes and m.counted != 1
         ],
         environment=recording.environment,
         grad_guards=[(recording.owner_source(t), none) for t, none in recorder.grad_guards],
         comparisons=recording.comparisons(),
-        bound=bound_arguments(recording),
+        bound=relations_of(recording),
         shared=shared_arguments(
             [
                 t

@@ -11,7 +11,6 @@ from .segments import Segment, cut, merge
 from .settings import Settings
 from .sharing import shared_arguments
 from .sources import is_same
-from .tracer.recorded import same_extent
 
 MISS = object()
 
@@ -29,7 +28,8 @@ class Trace:
         self.environment = path.environment
         self.grad_guards, self.grad_keys = path.grad_guards, path.grad_keys
         self.comparisons = path.comparisons
-        self.bound = path.bound
+        self.bound = [r for r in path.bound if not r.is_fixed]
+        self.fixed = [r for r in path.bound if r.is_fixed]  # see Note [Shared arguments]
         self.hooks = path.hooks
         sizes = ", ".join(f"{name} = {size}" for name, size in (path.sizes or {}).items())
         self.sizes = f" at {sizes}" if sizes else ""
@@ -58,7 +58,7 @@ class Trace:
         environment = self.environment
         reason = environment.quick_failure()
         if reason is None and environment.epoch != epoch.value:
-            reason = self.hook_change() or environment.failure()
+            reason = self.outside_change() or environment.failure()
         if reason is not None:
             return reason
         for read, how, other, outcome in self.comparisons:
@@ -66,9 +66,8 @@ class Trace:
             unset = value is None and how is not is_same
             if (False if unset else bool(how(value, other))) is not outcome:
                 return "a comparison of a number came out differently"
-        for place, tensor in self.bound:
-            if not same_extent(leaves[place], tensor):
-                return "an argument was a tensor that the body also reads, and now is another"
+        if not all(relation.holds(leaves) for relation in self.bound):
+            return "an argument was a tensor that the body also reads, and now is another"
         for sources, shared in self.written:
             if shared_arguments([source(leaves) for source in sources]) != shared:
                 return "tensors share memory in another way"
@@ -77,11 +76,14 @@ class Trace:
                 return ".grad of a parameter was " + ("None" if was_none else "a tensor")
         return None
 
-    def hook_change(self) -> str | None:
-        """Hooks on the tensors from outside were traced as they were; others need a new trace."""
+    def outside_change(self) -> str | None:
+        """Tensors from outside were traced as they were: with other hooks, or in other memory of
+        each other, they need a new trace."""
         for tensor, before in self.hooks:
             if hook_signature(tensor) != before:
                 return "hooks of a parameter changed"
+        if not all(relation.holds([]) for relation in self.fixed):
+            return "tensors share memory in another way"
         return None
 
     def replay(self, leaves: list[Any]) -> Any:

@@ -4,16 +4,18 @@ Note [Shared arguments]
     Arguments of one extent are one value of the graph, so a trace of f(x, x) must not serve
     f(x, y). Arguments that share memory in other ways are separate inputs, which is right as long
     as nothing is written there; a body that writes runs eagerly for such calls. Captured tensors
-    that an argument was, when recorded, must be that argument again.
+    that lay in the memory of an argument, or of each other, must lie there again. Those that are
+    always the same tensors can leave it by `.data = ...` alone, of which epochs tell.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from .sources import Argument, Captured
 from .tracer.extents import order_of
 from .tracer.inplace import overlaps
-from .tracer.recorded import same_extent
+from .tracer.recorded import extent_of, same_extent
 from .tracer.tensor import Tensor
 
 
@@ -47,16 +49,36 @@ def shared_arguments(leaves: Any) -> Any:
     return tuple(pattern)
 
 
-def bound_arguments(recording: Any) -> list[tuple[int, Tensor]]:
-    """Places of arguments that the body also reads as captured tensors, with those tensors."""
+def place_in(base: Tensor, tensor: Tensor) -> Any:
+    """Where a tensor lies in the memory of another; None if it does not."""
+    if root_of(base) is not root_of(tensor):
+        return None
+    shape, strides, dtype, start = extent_of(tensor)
+    return shape, strides, dtype, start - extent_of(base)[-1]
+
+
+class Relation:
+    """A tensor that was seen as part of another: it must lie there again."""
+
+    def __init__(self, base: Any, tensor: Any, leaves: list[Any]):
+        self.base, self.tensor = base, tensor
+        self.is_fixed = isinstance(base, Captured) and isinstance(tensor, Captured)
+        self.before = place_in(base(leaves), tensor(leaves))
+
+    def holds(self, leaves: list[Any]) -> bool:
+        base, tensor = self.base(leaves), self.tensor(leaves)
+        if base is None or tensor is None:  # a gradient that was taken away
+            return False
+        return bool(place_in(base, tensor) == self.before)
+
+
+def relations_of(recording: Any) -> list[Relation]:
+    """Of arguments that the body also reads as captured tensors; of captured tensors."""
     leaves, parameters = recording.leaves, recording.environment.parameter_names()
     places = [*recording.environment.reached,
               *(k for k, leaf in enumerate(leaves) if id(leaf) in parameters)]  # fmt: skip
-    found = [(k, leaves[k]) for k in places if isinstance(leaves[k], Tensor)]
-    for known, tensor in recording.recorder.bound:
-        places = [recording.argument_places.get(id(t)) for t in (known, tensor)]
-        if places[0] is not None and places[1] is None:
-            found.append((places[0], tensor))
-        elif places[1] is not None and places[0] is None:
-            found.append((places[1], known))
-    return found
+    pairs = [(Argument(k), Captured(leaves[k])) for k in places if isinstance(leaves[k], Tensor)]
+    pairs += [(recording.source_of(base), recording.source_of(tensor))
+              for base, tensor in recording.recorder.bound]  # fmt: skip
+    return [Relation(*pair, leaves) for pair in pairs
+            if not (isinstance(pair[0], Argument) and isinstance(pair[1], Argument))]  # fmt: skip

@@ -162,6 +162,47 @@ def random_numbers(wrap):
 
 
 @scenario
+def captured_tensors_that_leave_each_others_memory(wrap):
+    whole = data(3, 2, k=1)
+    part, same = whole[0], whole.detach()
+    f, seen = wrap(lambda x: (x * whole, x * part, same * x, whole[0] * x)), []
+    for k in range(6):
+        if k == 2:
+            whole.data = data(3, 2, k=7)
+        if k == 3:
+            part.data = data(2, k=8)
+        if k == 4:
+            whole.data.mul_(2)
+        if k == 5:
+            whole = data(3, 2, k=9)
+        seen.append(f(data(2, k=k)))
+    return seen
+
+
+@scenario
+def data_replaced_and_written_inside(wrap):
+    def replaced(x, t):
+        view = t[:1]
+        t.data = x * 2
+        view.add_(1)
+        return t + 1, view
+
+    def written(x, t):
+        t.data += x
+        t.data *= 2
+        return t + 1
+
+    f, g, seen = wrap(replaced), wrap(written), []
+    for k in range(4):
+        for function in (f, g):
+            t = data(2, k=3, grad=function is g)
+            before = t.detach()
+            out = function(data(2, k=k), t)
+            seen += [out, t, before, t._version]
+    return seen
+
+
+@scenario
 def several_threads(wrap):
     w = data(8, k=1, grad=True)
     f = wrap(lambda x, look: (x * w).tanh() * (2 if look and x.sum().item() > 0 else 1))

@@ -20,12 +20,13 @@ class Memory:
     `key` is the id of the array that owns the bytes.
     """
 
-    __slots__ = ("apart", "external", "held", "key", "recorded", "var", "writes")
+    __slots__ = ("apart", "counted", "external", "held", "key", "recorded", "var", "writes")
 
     def __init__(self, root: Any, var: Var, external: int | None):
         self.key, self.var, self.external = id(root), var, external
         self.held = root if external is not None else None  # see Note [What recording keeps]
         self.writes = 0
+        self.counted = 0  # those that its version counts: not the ones by way of `.data`
         self.apart = False  # does another input lie in the same memory, unrelated in the graph?
         self.recorded = False  # did autograd see a write?
 

@@ -56,7 +56,7 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         self.entries: dict[int, Entry] = {}
         self.lying_in: dict[int, list[Entry]] = {}  # by the key of their memory
         self.memories: dict[int, Memory] = {}
-        self.bound: list[tuple[Tensor, Tensor]] = []  # an input, and another tensor that is it
+        self.bound: list[tuple[Tensor, Tensor]] = []  # an input, and one that lies in its memory
         self.externals: list[Tensor] = []  # aligned with the builder's inputs
         self.needing: set[Var] = set()  # Vars that require grad in eager's eyes
         self.branches: list[Branch] = []
@@ -213,6 +213,7 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         chain = chain_between(base, tensor)
         if chain is None or self.describe(tensor)[0] == ARGUMENT:
             return self.set_apart(tensor, memory)
+        self.bound.append((base, tensor))
         with interpreting(self.builder):
             symbol = look(Symbol(memory.var), chain)
         return self.enter(Entry(tensor, memory, chain, symbol.var))
@@ -287,6 +288,8 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         except Unwritable as error:
             return self.refuse(str(error))
         memory.writes += 1
+        external = None if memory.external is None else self.externals[memory.external]
+        memory.counted += external is not None and target.storage_ is external.storage_
         entry.var, entry.seen = value, memory.writes
         unseen = entry.cut or not state.grad_enabled
         # torch's autograd does not see x.logical_not_() of a float either
@@ -334,6 +337,10 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         """A hook was put on a value the body computed: it must run at every backward."""
         if self.computed(tensor):
             self.refuse("a hook or retain_grad() on a value inside the function")
+
+    def data_replaced(self) -> None:
+        """A tensor was given other memory: it gets it at every call."""
+        self.refuse("`.data` of a tensor is replaced inside the function; write with copy_()")
 
     def reseeded(self) -> None:
         """A generator was given a seed or a state: that is done at every call."""

@@ -149,6 +149,9 @@ class Tensor(Value, metaclass=_TensorMeta):
         if self._requires_grad and new.dtype.category < FLOAT:
             raise RuntimeError("data set to a tensor that requires gradients must be floating "
                                "point or complex dtype")  # fmt: skip
+        if new._array is self._array:  # x.data += 1
+            return
+        notify("data_replaced")
         if readers:
             announce_write(self._array)
         self._array, self.dtype = new._array, new.dtype
