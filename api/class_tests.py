@@ -44,6 +44,33 @@ def tells_numbers(functions: Iterable[types.FunctionType], tensors: set[str]) ->
     return False
 
 
+def compares_identity(functions: Iterable[types.FunctionType], tensors: set[str]) -> bool:
+    """May one ask whether a number *is* another? `x is None` asks no such thing.
+
+    `tensors` are arguments of the first of them that are known to be tensors.
+    """
+    return any(
+        identities_asked(code, {"self", "cls"} | (tensors if position == 0 else set()))
+        for position, function in enumerate(functions) for code in codes_in(function.__code__)
+    )  # fmt: skip
+
+
+def identities_asked(code: types.CodeType, known: set[str]) -> bool:
+    """Is there an `is` between values of which neither is a constant, or among `known`?"""
+    steps = [s for s in dis.get_instructions(code) if s.opname not in ("PUSH_NULL", "CACHE")]
+    for k, step in enumerate(steps):
+        if step.opname != "IS_OP":
+            continue
+        last = steps[k - 1]
+        before = steps[k - 2] if last.opname.startswith("LOAD_") else None
+        sides = [s for s in (last, before) if s is not None]
+        names = [n for s in sides for n in (s.argval if type(s.argval) is tuple else [s.argval])]
+        told = any(s.opname == "LOAD_CONST" for s in sides) or any(n in known for n in names)
+        if not told:
+            return True
+    return False
+
+
 def types_asked(code: types.CodeType) -> Iterator[Any]:
     """What `type` is called with, as far as it is known; that of `self` is no news."""
     for asked, _ in calls_of(code, "type", LOADS):

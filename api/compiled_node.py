@@ -19,7 +19,7 @@ from .tracer.eager import history
 from .tracer.pending import memory_of
 from .tracer.readers import readers, reads_later
 from .tracer.saved import attach_edge
-from .tracer.storage import Storage, owner_of
+from .tracer.storage import Storage, is_exposed, owner_of
 from .tracer.tape import Node, describe_place, next_sequence, user_place
 from .tracer.tensor import Tensor
 
@@ -86,6 +86,8 @@ class CompiledFunctionBackward(Node):
     reference: Any = None  # among `readers`
     given: Mapping[int, np.ndarray] = MappingProxyType({})  # inputs that the call itself wrote over
     before: Any = None  # inputs as they were before somebody wrote; see Note [Written inputs]
+    # inputs that NumPy's users may write to, as they were at the call
+    exposed: Mapping[int, np.ndarray] = MappingProxyType({})
 
     def __init__(self, split: Split, inputs: list[Tensor], saved: list[Any]):
         self.split, self.saved = split, saved
@@ -101,10 +103,27 @@ class CompiledFunctionBackward(Node):
     def watch(self, results: list[Tensor]) -> None:
         """Backward will look at inputs and results again."""
         self.reference = reads_later(self)
+        for owner in map(owner_of, map(memory_of, self.inputs)):
+            if is_exposed(owner):
+                self.before_exposure(owner)
         held = self.split.function.held
         if held:
             self.held = {k: (results[k]._array, storage := results[k].storage_, storage.version)
                          for k in held}  # fmt: skip
+
+    def before_exposure(self, owner: np.ndarray) -> None:
+        """Memory with this owner may be written from now on, without a word."""
+        read = self.split.as_eager.read_inputs
+        found = {k: array.copy() for k, array in enumerate(map(memory_of, self.inputs or ()))
+                 if k in read and k not in self.exposed and owner_of(array) is owner}  # fmt: skip
+        if found:
+            self.exposed = {**self.exposed, **found}
+
+    def notice_writes(self) -> None:
+        """Were inputs written that NumPy's users can write to?"""
+        for k, array in self.exposed.items():
+            if array.tobytes() != memory_of(self.inputs[k]).tobytes():
+                self.before = {k: array, **(self.before or {})}
 
     def apply(self, grads: list[Any]) -> list[Any]:
         self.numbers = numbers_of(grads)
@@ -112,6 +131,8 @@ class CompiledFunctionBackward(Node):
             raise RuntimeError(self.freed.message())
         if self.held is not None:
             self.check_results()
+        if self.exposed:
+            self.notice_writes()
         arrived = [g for g in grads if g is not None]
         if state.grad_enabled:
             return self.differentiable_apply(grads, arrived)

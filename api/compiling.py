@@ -26,6 +26,7 @@ from .executor import begin
 from .inspection import FAULT, MAX_KINDS, Failure, Inspected
 from .ir.bind import state
 from .ir.events import log
+from .ir.patches import watch_library
 from .ir.types import default_dtype
 from .paths import Path
 from .plain import PLAIN
@@ -77,6 +78,7 @@ class CompiledFunction(Inspected):
         self.settings = settings_of(options.get("numerics", "default"), options.get("threads"))
         self.body = Body(function, self.name, self.warn_of_fault, self.settings)
         self.lock = threading.RLock()
+        watch_library()
         _functions.add(self)
         self.hot: list[Any] = []  # shortcuts for the kinds of call seen last
         self.shortcuts: dict[int, Any] = {}  # by trace, those in `hot`, the oldest first

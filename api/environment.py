@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .ir.bind import epoch
+from .ir.patches import patches
 from .plain import first_change, outline
 from .reach import HOOKS, Reach
 from .settling import settle
@@ -23,6 +24,7 @@ class Environment(Reach):
     def __init__(self, function: Any, leaves: list[Any]):
         super().__init__(function, leaves)
         self.states = [(module, module_state(module)) for module in self.modules]
+        self.patches = dict(patches.now)
         self.epoch = epoch.value
         self.unchanged: Any = None  # the watch over what `compare` looks at
         self.alarms = 0  # of the watch, in a row, without a change that matters
@@ -51,6 +53,8 @@ class Environment(Reach):
         found = self.compare()
         if found is not None:
             return found
+        if patches.now != self.patches:
+            return "a function of the library is replaced"
         for module, before in self.states:
             changed = first_change(before, module_state(module))
             if changed is not None:

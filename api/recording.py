@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .arguments import GivenArguments, leaf_names
-from .class_tests import tells_numbers
+from .class_tests import compares_identity, tells_numbers
 from .dynamic import Symbols
 from .effects import Effects
 from .environment import Environment
@@ -99,7 +99,7 @@ class Recording:
         except BaseException:
             recorder.close()
             raise
-        self.recorded_output, self.output = self.output, without_numbers(self.output)
+        self.recorded_output, self.output = self.output, self.without_numbers(self.output)
         drew = (before != default_generator.state()).any()
         problems = [*recorder.problems, *effects.problems, *self.environment.problems]
         if given.were_changed():
@@ -143,8 +143,13 @@ class Recording:
         """The arguments' leaves with floats replaced by run-time numbers."""
         floats = {k for k, leaf in enumerate(leaves) if type(leaf) is float} - specialised
         tensors = {name for name, leaf in zip(self.names, leaves) if isinstance(leaf, Tensor)}
-        if floats and tells_numbers(self.environment.functions(), tensors):
+        functions = self.environment.functions() if floats else []
+        if floats and tells_numbers(functions, tensors):
             self.left_plain = floats
+            return leaves
+        if floats and compares_identity(functions, tensors):
+            self.environment.problem("the body may ask whether a number is another (`is`); "
+                                     "compare with ==")  # fmt: skip
             return leaves
         replaced = []
         for place, leaf in enumerate(leaves):
@@ -153,6 +158,20 @@ class Recording:
                 self.number_places[id(leaf)] = place
             replaced.append(leaf)
         return replaced
+
+    def without_numbers(self, output: Any) -> Any:
+        """What the caller gets: numbers for those known by name; the one that it gave is itself."""
+        leaves: list[Any] = []
+        structure = flatten(output, leaves)
+        if not any(isinstance(leaf, RunTimeNumber) or has_dims(leaf) for leaf in leaves):
+            return output
+        return unflatten(structure, iter(map(self.plain_leaf, leaves)))
+
+    def plain_leaf(self, leaf: Any) -> Any:
+        if not isinstance(leaf, RunTimeNumber):
+            return plain_values(leaf)
+        place = self.number_places.get(id(leaf))
+        return leaf._array.item() if place is None else self.leaves[place]
 
     def number(self, value: float, read: Any) -> Any:
         made = run_time_number(value)
@@ -306,13 +325,3 @@ class Recording:
 def modes_now() -> Any:
     """What a body must leave as it was."""
     return state.grad_enabled, state.grad_asked, state.inference, default_dtype()
-
-
-def without_numbers(output: Any) -> Any:
-    """What the caller gets: numbers for those known by name. Kept as it is where there are none."""
-    leaves: list[Any] = []
-    structure = flatten(output, leaves)
-    if not any(isinstance(leaf, RunTimeNumber) or has_dims(leaf) for leaf in leaves):
-        return output
-    plain = [x._array.item() if isinstance(x, RunTimeNumber) else plain_values(x) for x in leaves]
-    return unflatten(structure, iter(plain))

@@ -366,6 +366,30 @@ def memo_decorator(wrap):
     )
 
 
+@scenario
+def functions_of_the_library_replaced(wrap):
+    layer = nn.Linear(2, 2)
+    with torch.no_grad():
+        layer.weight.fill_(0.5), layer.bias.fill_(1.0)
+    f = wrap(lambda x: nn.functional.relu(x) + torch.tanh(x) + x.sigmoid())
+    g, out = wrap(layer), []
+    patch = pytest.MonkeyPatch()
+    replacements = (
+        lambda: None, lambda: None,
+        lambda: patch.setattr(nn.functional, "relu", lambda x: x * 100),
+        lambda: patch.setattr(torch, "tanh", lambda x: x * 1000),
+        lambda: patch.setattr(torch.Tensor, "sigmoid", lambda x: x * 5),
+        lambda: patch.setattr(nn.Linear, "forward", lambda self, x: x * 7),
+        patch.undo,
+        lambda: patch.setattr(nn.functional, "linear", lambda x, weight, bias: x * weight.sum()),
+        patch.undo,
+    )  # fmt: skip
+    for k, replace in enumerate(replacements):
+        replace()
+        out += [f(data(2, k=k)), g(data(2, k=k))]
+    return out
+
+
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
 def test_scenario(run):
     check(run)

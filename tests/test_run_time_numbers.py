@@ -56,3 +56,23 @@ def test_numbers_are_read_at_every_call(use):
             torch.manual_seed(0)
             results.append(plain(f(torch.tensor([1.0, -2.0]), value)))
         assert close(*results), (value, results)
+
+
+USUAL = 0.5
+
+
+def test_numbers_are_the_objects_that_were_given():
+    def chosen(x, number):
+        return (x * 2 if number is USUAL else x * 3), number
+
+    compiled = torch.compile(chosen)
+    for k in range(6):
+        number = USUAL if k % 2 else float("0.5")
+        for function in (chosen, compiled):
+            value, back = function(torch.ones(2), number)
+            assert back is number
+            assert value.tolist() == ([2.0, 2.0] if number is USUAL else [3.0, 3.0])
+    assert "R122" in compiled.explain()
+    returning = torch.compile(lambda x, number: (x if x is not None else number, number))
+    assert all(returning(torch.ones(2), k)[1] is k for k in (0.25, 1.5, 2.5))
+    assert "R122" not in returning.explain()

@@ -29,7 +29,7 @@ from ..ir.types import (
 )
 from ..ir.types import bool_ as bool_dtype
 from ..ir.value import Value
-from .storage import expose
+from .readers import expose
 from .tensor import Tensor, device, require_cpu
 
 

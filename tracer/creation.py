@@ -97,7 +97,8 @@ def from_numpy(array: Any) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {kind_of(array)})")
     result = Tensor._wrap(array.view(np.ndarray), check_array(array))
     notify("from_array")
-    from .storage import Storage, expose, owner_of
+    from .readers import expose
+    from .storage import Storage, owner_of
 
     result._storage = Storage(owner_of(array))
     expose(array)

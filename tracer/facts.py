@@ -1,4 +1,4 @@
-"""Plain facts of a tensor: its shape (`Size`) and its device, always the CPU."""
+"""Plain facts of a tensor: its shape (`Size`), its device, always the CPU, and what leaves have."""
 
 from __future__ import annotations
 
@@ -115,3 +115,14 @@ def require_cpu(wanted: Any, pin_memory: bool = False) -> None:
     if kind != "cpu":
         raise NotImplementedError(f"device '{kind}' is not supported: tensors live on the CPU; "
                                   "leave device out or pass 'cpu'")  # fmt: skip
+
+
+class LeafFacts:
+    """What only leaves have: their node (weakly), hooks, and hooks after accumulation."""
+
+    __slots__ = ("accumulator", "hooks", "post_hooks")
+
+    def __init__(self) -> None:
+        self.accumulator: Any = None
+        self.hooks: dict[int, Any] | None = None
+        self.post_hooks: dict[int, Any] | None = None

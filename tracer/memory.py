@@ -10,7 +10,8 @@ import numpy as np
 from ..ir.types import BY_NAME, DType, bfloat16, from_bfloat16, to_bfloat16
 from .convert import escape, method, type_name
 from .facts import CPU
-from .storage import Storage, expose, owner_of
+from .readers import expose
+from .storage import Storage, owner_of
 from .tensor import Tensor
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .storage import owner_of
+from .storage import note_exposure, owner_of
 
 readers: set[weakref.ref[Any]] = set()  # empty nearly always, which is all that fast paths ask
 
@@ -21,6 +21,16 @@ def reads_later(reader: Any) -> weakref.ref[Any]:
     reference = weakref.ref(reader, readers.discard)
     readers.add(reference)
     return reference
+
+
+def expose(array: np.ndarray) -> None:
+    """NumPy's users may write to this memory from now on, and nobody will be told."""
+    owner = owner_of(array)
+    note_exposure(owner)
+    for reference in list(readers):
+        reader = reference()
+        if reader is not None:
+            reader.before_exposure(owner)
 
 
 def announce_write(array: np.ndarray) -> None:

@@ -59,9 +59,8 @@ class View:
 exposed: dict[int, weakref.ref[Any]] = {}  # owners of memory that NumPy's users hold too, by id
 
 
-def expose(array: np.ndarray) -> None:
-    """NumPy's users may write to this memory from now on, and nobody will be told."""
-    owner = owner_of(array)
+def note_exposure(owner: np.ndarray) -> None:
+    """From now on `is_exposed`; see `readers.expose`."""
     number = id(owner)
     exposed[number] = weakref.ref(owner, lambda _: exposed.pop(number, None))
 

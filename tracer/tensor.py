@@ -8,27 +8,17 @@ import numpy as np
 
 from ..ir.arguments import must_be
 from ..ir.bind import epoch, notify, state
+from ..ir.patches import Watched
 from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16, same_shape, type_word
 from ..ir.value import Value
-from .facts import CPU, Size, device, require_cpu
+from .facts import CPU, LeafFacts, Size, device, require_cpu
 from .hooks import RemovableHandle
 from .places import user_place
 from .readers import announce_write, readers
 from .storage import Storage
 
 
-class LeafFacts:
-    """What only leaves have: their node (weakly), hooks, and hooks after accumulation."""
-
-    __slots__ = ("accumulator", "hooks", "post_hooks")
-
-    def __init__(self) -> None:
-        self.accumulator: Any = None
-        self.hooks: dict[int, Any] | None = None
-        self.post_hooks: dict[int, Any] | None = None
-
-
-class _TensorMeta(type):
+class _TensorMeta(Watched, type):
     """`isinstance(x, FloatTensor)` is by dtype; those classes have no instances of their own."""
 
 
