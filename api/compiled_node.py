@@ -35,14 +35,15 @@ class Split:
     `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
     """
 
-    __slots__ = ("as_eager", "backward", "forward", "function", "overwritten", "parts", "rereads",
-                 "to_leaves", "wanted")  # fmt: skip
+    __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function",
+                 "overwritten", "parts", "rereads", "to_leaves", "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
         self.function, self.wanted, self.parts = function, wanted, parts
         self.forward, self.backward, self.as_eager = forward, backward, as_eager
         self.to_leaves: dict[int, ToLeaves] = {}  # by result
+        self.album: Any = None  # see Note [Familiar graphs]
         # inputs of which eager's saved values are made, and which the function itself writes over
         inputs = function.trace.inputs
         written = {o.target for o in function.trace.outputs
@@ -95,6 +96,15 @@ class CompiledFunctionBackward(Node):
         self.versions = [0 if t._storage is None else t._storage.version for t in inputs]
         self.edges = tuple([history(inputs[k]) for k in split.wanted])
         self.sequence, self.place, self.extra = next_sequence(), user_place(), None
+
+    @property
+    def plan(self) -> Split:  # type: ignore[override]
+        return self.split
+
+    def call_types(self) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
+        """Of what has gradients: the inputs, the results."""
+        inputs = self.split.function.trace.inputs
+        return tuple([inputs[k].var.type for k in self.split.wanted]), self.out_types
 
     @property
     def out_types(self) -> tuple[TensorType, ...]:

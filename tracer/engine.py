@@ -124,7 +124,7 @@ class Run:
         place = self.freed.place = user_place()
         if len(roots) == 1 and self.is_plain():
             (node, number), freed = roots[0], None if self.retain_graph else self.freed
-            if node.is_op and familiar.backward(node, number, grads[0], freed, place):
+            if node.plan is not None and familiar.backward(node, number, grads[0], freed, place):
                 return
         waiting = self.dependencies = count_dependencies(roots)
         if self.captures or self.targets is not None:

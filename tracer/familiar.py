@@ -10,6 +10,8 @@ Note [Familiar graphs]
     are the engine's, bit for bit. Where anything differs, nothing has happened yet, and the engine
     takes over.
 
+    Nodes of compiled functions may be among the ops': they are called as they are.
+
     A graph is found by its last node: the plan of that node has an `Album` of functions, each of
     which says itself whether a graph is its own. Programs whose graphs never come again pay for
     looking at them; so the looking becomes rare when it finds nothing.
@@ -74,7 +76,7 @@ class Album:
 
 
 def backward(node: Any, number: int, grad: Any, freed: Freed | None, place: Any) -> bool:
-    """Backward from output `number` of an op's node if the graph is familiar; else False.
+    """Backward from output `number` of a node with a plan if the graph is familiar; else False.
 
     Saved values are released to `freed`, if there is one; `place` is where the user called.
     """
@@ -94,7 +96,7 @@ def backward(node: Any, number: int, grad: Any, freed: Freed | None, place: Any)
 
 
 def sketch(root: Any, number: int) -> Sketch | None:
-    """The graph behind a node; None where it has hooks, or nodes that are not ops."""
+    """The graph behind a node; None where it has hooks, or nodes that have no plan."""
     nodes = reachable(root)
     if nodes is None:
         return None
@@ -115,19 +117,20 @@ def sketch(root: Any, number: int) -> Sketch | None:
                 return None  # written in place: not in the order of the calls
             else:
                 edges.append((places[target], slot))
-        kinds = saved_kinds(node)
+        kinds = saved_kinds(node) if node.is_op else ()
         if kinds is None:
             return None
-        key.append((node.plan, node.call_types(), settings_of(node.attrs), kinds, tuple(edges)))
+        settings = settings_of(node.attrs) if node.is_op else None
+        key.append((node.plan, node.call_types(), settings, kinds, tuple(edges)))
     return Sketch(nodes, list(leaves), tuple(key))
 
 
 def reachable(root: Any) -> list[Any] | None:
-    """All ops' nodes that gradients of `root` reach."""
+    """All nodes with a plan that gradients of `root` reach."""
     nodes, stack, seen = [], [root], {root}
     while stack:
         node = stack.pop()
-        if node.extra is not None or not node.is_op or len(nodes) == MOST_NODES:
+        if node.extra is not None or node.plan is None or len(nodes) == MOST_NODES:
             return None
         nodes.append(node)
         for edge in node.edges:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,8 @@ from .tensor import PLAIN, Tensor
 
 
 class Sketch(NamedTuple):
-    """A graph: nodes of ops in the order in which backward runs them, leaves, and what it looks
-    like, where edges are (number of the node, or ~ number of the leaf; output) or None."""
+    """A graph: nodes with a plan, in the order in which backward runs them, leaves, and what it
+    looks like, where edges are (number of the node, or ~ number of the leaf; output) or None."""
 
     nodes: list[Any]
     leaves: list[Any]
@@ -64,15 +65,19 @@ class _Writer:
         """Is the node what it was, and do its edges lead where they led?"""
         node, name = self.nodes[position], f"n{position}"
         space, looks = self.space, self.looks
-        space[f"p{position}"] = node.plan
         tests = [f"{name}.plan is not p{position} or {name}.extra is not None"]
-        if node.types is None:
+        space[f"p{position}"] = node.plan
+        if not node.is_op:
+            space[f"p{position}"] = weakref.ref(node.plan)  # a compiled function may be dropped
+            tests = [f"{name}.plan is not p{position}() or {name}.extra is not None",
+                     f"{name}.freed is not None"]  # fmt: skip
+        elif node.types is None:
             space[f"u{position}"] = node.uniform
             tests.append(f"{name}.types is not None or {name}.uniform != u{position}")
         else:
             space[f"u{position}"] = node.types
             tests.append(f"{name}.types != u{position}")
-        if node.attrs:
+        if node.is_op and node.attrs:
             space[f"s{position}"] = settings_of(node.attrs)
             space["settings_of"] = settings_of
             tests.append(f"settings_of({name}.attrs) != s{position}")
@@ -129,6 +134,8 @@ class _Writer:
         node = self.nodes[position]
         _, (inputs, outputs), settings, kinds, edges = self.key[position + 1]
         grads = [self.arrived.get((position, k)) for k in range(len(outputs))]
+        if not node.is_op:
+            return self.call_whole(position, grads)
         numbers = tuple([kind if kind.__class__ is tuple else None for kind in kinds])
         found = code(derivative_of(node, settings), numbers, tuple([g is None for g in grads]))
         if found is None or grads.count(None) == len(grads):
@@ -156,17 +163,40 @@ class _Writer:
         self, position: int, outputs: Any, names: list[Any], outline: Any, targets: dict[int, str]
     ) -> None:
         """A derivative that native kernels may take; see Note [Large calls]."""
-        grads = []
-        for number, (name, kind) in enumerate(zip(names, outputs)):
-            self.space[f"d{position}_{number}"] = kind.dtype
-            grads.append("None" if name is None else f"wrapped({name}, d{position}_{number})")
         used = [name for name in names if name is not None]
-        self.step(f"r = derive(n{position}, [{', '.join(grads)}], True)", used)
+        tensors = self.tensors(position, outputs, names)
+        self.step(f"r = derive(n{position}, {tensors}, True)", used)
         for place, target in targets.items():
             self.step(f"{target} = r[{outline.index(place)}]._array", [])
         self.step("r = None", [])
         for text in self.freeing(position):
             self.step(text, [])
+
+    def call_whole(self, position: int, grads: list[Any]) -> bool:
+        """The node of a compiled function, as the engine would run it."""
+        plan, (inputs, outputs), _, _, edges = self.key[position + 1]
+        given = tuple([number for number, name in enumerate(grads) if name is not None])
+        if not given:
+            return False
+        tensors = self.tensors(position, outputs, grads)
+        self.step(f"r = n{position}.apply({tensors})", [grads[k] for k in given])
+        _, computed = plan.for_gradients(given)
+        names = {k: f"g{position}_{k}" for k in computed}
+        for k, name in names.items():
+            self.step(f"{name} = r[{k}]._array", [])
+        self.step("r = None", [])
+        self.step(f"if freed is not None: n{position}.release(freed)", [])
+        for k, name in names.items():
+            self.arrive(edges[k], name, inputs[k])
+        return True
+
+    def tensors(self, position: int, outputs: Any, names: list[Any]) -> str:
+        """Gradients of the node's outputs as a list of tensors, None for those that are absent."""
+        texts = []
+        for number, (name, kind) in enumerate(zip(names, outputs)):
+            self.space[f"d{position}_{number}"] = kind.dtype
+            texts.append("None" if name is None else f"wrapped({name}, d{position}_{number})")
+        return f"[{', '.join(texts)}]"
 
     def freeing(self, position: int) -> list[str]:
         """The line that lets go of what the node saved, if it saved anything."""

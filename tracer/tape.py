@@ -62,7 +62,7 @@ class Node:
     # result's number, the gradient given or None, and whether to keep the graph; False: not now.
     at_once: Any = None
     is_op = False  # does it keep `saved`, `plan` and `types`, as nodes of catalogue ops do?
-    plan: Any = None
+    plan: Any = None  # what all nodes have in common whose backward is the same code
 
     def name(self) -> str:
         """torch's name of the node."""
