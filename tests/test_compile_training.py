@@ -66,6 +66,24 @@ def test_every_optimizer_under_a_schedule_is_one_trace(kind):
     assert sum(line.startswith("  trace of") for line in text.splitlines()) <= 2, text
 
 
+def test_complex_parameters_are_updated_through_their_real_views():
+    def run(wrap):
+        w = nn.Parameter(torch.complex(data(3), data(3, k=1)))
+        optimizer = torch.optim.Adam([w], lr=0.05)
+
+        def step():
+            loss = (w * w.conj()).real.sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        f = wrap(step)
+        return [f() for _ in range(6)], torch.view_as_real(w.detach())
+
+    check(run)
+
+
 @scenario
 def gradients_set_to_zero_or_none(wrap):
     return [train(wrap, lambda p: torch.optim.Adam(p, lr=0.05), set_to_none=flag)[0]

@@ -39,10 +39,15 @@ def put(base: Any, chain: Any, patch: Any, once: bool = False) -> Any:
         patch = put(inner[position] if op.multi_view else inner, rest, patch, once)
     if op.multi_view:
         return op.put(base, patch, position=position, **attrs)
-    if op.put is None or (once and math.prod(patch.shape) > math.prod(base.shape)):
+    if op.put is None or (once and _size(patch) > _size(base)):
         raise Unwritable(f"{op.name}: writing through this view, which shows elements several "
                          "times, is not supported; clone() first")  # fmt: skip
     return op.put(base, patch, **attrs)
+
+
+def _size(value: Any) -> int:
+    """The bytes of its elements: a complex number shows as two real ones."""
+    return math.prod(value.shape) * value.dtype.itemsize
 
 
 class _ViewStep(Frame):
