@@ -64,7 +64,8 @@ def count_runs(monkeypatch):
 
 def test_the_third_time_is_straight(monkeypatch):
     runs = count_runs(monkeypatch)
-    monkeypatch.setattr(familiar, "OFTEN", 1 << 20)
+    # graphs that other tests made known must not serve
+    monkeypatch.setattr(familiar, "backward", lambda *arguments: False)
     x = torch.randn(7, 11, requires_grad=True)
     for _ in range(straight.OFTEN + 2):
         x.sum(1).sum().backward()
