@@ -87,6 +87,12 @@ div_op = pointwise(
     vjp=dict(self=lambda grad, other: grad / conj(other),
              other=lambda grad, self, other: -grad * conj((self / other) / other)),
 )  # fmt: skip
+# torch's kernels divide by plain numbers through an overload of its own
+div_number = pointwise(
+    "div_number", "self other -> result", promote="float", domain=(0.5, 3), node="DivBackward1",
+    numpy=np.true_divide, publish=False, lower=Decompose(lambda self, other: self / other),
+    vjp=dict(self=lambda grad, other: grad / conj(other)),
+)  # fmt: skip
 neg = pointwise(
     "neg", "self -> result", names=("negative",), ufunc=np.negative, numpy=lambda x: _no_bool("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.", x, np.negative),  # noqa: E501
     scalar=lambda s, x: s.neg(x), vjp=dict(self=lambda grad: -grad),

@@ -10,6 +10,7 @@ import numpy as np
 from ..arguments import check_elements
 from ..types import int64, type_word
 from ..value import public
+from .arithmetic import div_number
 from .nn_class_losses import (
     class_dim,
     multi_margin_loss,
@@ -123,7 +124,9 @@ def _probabilities(
     if reduction == "sum":
         return -product.sum()
     size = math.prod(input.shape)
-    return -product.sum() / (size // count) if size else -product.sum() * math.nan
+    if not size:
+        return -product.sum() * math.nan
+    return div_number(-product.sum(), size // count)
 
 
 def _smoothed(

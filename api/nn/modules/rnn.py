@@ -199,7 +199,10 @@ class RNNBase(Module):
             self.mode, input.transpose(0, 1) if swap else input, sizes, state, weights,
             2 if self.bidirectional else 1, self.dropout, self.training,
         )  # fmt: skip
-        return (output.transpose(0, 1) if swap else output), state
+        if not swap:
+            return output, state
+        # torch turns all outputs but an LSTM's in place, as the node's name shows
+        return output.transpose(0, 1) if self.mode == "LSTM" else output.transpose_(0, 1), state
 
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> Any:
         input, batch_sizes, order, back = packed
