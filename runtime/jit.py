@@ -16,7 +16,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +28,7 @@ from . import forking, machine
 from .elf import LinkError
 from .machine import Host
 from .mapping import Mapped
+from .refused import explain
 
 T = TypeVar("T")
 
@@ -279,7 +279,7 @@ def _parse(text: str, context: Any) -> Any:
     except RuntimeError as error:
         if module is not None:
             module.close()
-        raise JitError(_explain(str(error), text)) from None
+        raise JitError(explain(str(error), text)) from None
     return module
 
 
@@ -383,37 +383,3 @@ def _load_by_llvm(
         tracker.close()
 
     return Library({name: tracker[name] for name in symbols}, unload)
-
-
-def _explain(message: str, text: str, around: int = 3) -> str:
-    """LLVM's message, followed by the lines it speaks of."""
-    lines = text.splitlines()
-    shown: set[int] = set()
-    for number in _lines_at_fault(message, lines):
-        shown.update(range(max(0, number - around), min(len(lines), number + around + 1)))
-    # Capped, because one broken value may be named by hundreds of lines.
-    excerpt = "\n".join(f"{i + 1:6d} | {lines[i]}" for i in sorted(shown)[:60])
-    return "\n".join(
-        filter(None, [f"internal error: LLVM refused generated text: {message.strip()}", excerpt])
-    )
-
-
-def _lines_at_fault(message: str, lines: list[str]) -> list[int]:
-    # The parser gives a position; the verifier prints the instruction, as LLVM would write it.
-    position = re.search(r"<string>:(\d+):\d+:", message)
-    if position:
-        return [int(position[1]) - 1]
-    names = set()
-    for line in message.splitlines():
-        result = re.match(r"\s*(%[\w.]+|%\"[^\"]+\") = ", line)
-        if result:
-            names.add(result[1])
-    found = [
-        i
-        for i, line in enumerate(lines)
-        if any(line.strip().startswith(f"{name} =") for name in names)
-    ]
-    if found:
-        return found
-    spelled = {line.strip() for line in message.splitlines()[1:]}
-    return [i for i, line in enumerate(lines) if line.strip() in spelled]

@@ -6,33 +6,13 @@ import weakref
 
 import pytest
 import wengert as torch
-from wengert import nn
-from wengert.ir.op import TABLE
+from familiar_cases import TIMES, count_calls, repeat, small_net
 from wengert.tracer import engine, familiar
-
-TIMES = familiar.OFTEN + 2
 
 
 @pytest.fixture(autouse=True)
 def calls(monkeypatch):
-    """Whether each backward went by a written function."""
-    seen = []
-    backward = familiar.backward
-
-    def counted(*arguments):
-        seen.append(backward(*arguments))
-        return seen[-1]
-
-    monkeypatch.setattr(familiar, "backward", counted)
-    for op in TABLE.values():
-        for plan in op.plans.values():
-            monkeypatch.setattr(plan, "album", None)
-    return seen
-
-
-def small_net():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
+    return count_calls(monkeypatch)
 
 
 def train(net, steps):
@@ -56,10 +36,6 @@ def test_training_is_the_engines(calls, monkeypatch):
     assert calls == [False] * familiar.OFTEN + [True] * (8 - familiar.OFTEN)
     monkeypatch.setattr(engine.Run, "is_plain", lambda self: False)
     assert train(small_net(), 8) == found
-
-
-def repeat(step, times=TIMES):
-    return [step() for _ in range(times)]
 
 
 def test_gradients_add_up(calls):
@@ -232,7 +208,7 @@ def test_large_nodes_go_to_native_kernels(calls):
 
     def loss():  # it saves no weight and a number
         w.grad = None
-        nn.functional.cross_entropy(w * 2.0, labels, ignore_index=3).backward()
+        torch.nn.functional.cross_entropy(w * 2.0, labels, ignore_index=3).backward()
         return w.grad.numpy().tobytes()
 
     assert len(set(repeat(loss))) == 1
@@ -333,90 +309,3 @@ def test_custom_functions_of_leaves():
     x.register_hook(lambda grad: seen.append("hook"))
     Product.apply(x, y, z).backward(torch.ones(3))
     assert seen[-1] == "hook"
-
-
-def mixed(net, between):
-    """Training with a compiled part between eager ones, where backward begins and where it ends."""
-    inner = torch.compile(net)
-
-    def step(x):
-        first = torch.tanh(x @ between)
-        return ((inner(first[:, :3]) - 1.0) ** 2 + first.sum(1, keepdim=True)).mean()
-
-    return step
-
-
-def test_compiled_functions_among_eager_ops(calls, monkeypatch):
-    def run():
-        net, between = small_net(), torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_()
-        step, found = mixed(net, between), []
-        leaves = [between, *net.parameters()]
-        for k in range(9):
-            x = torch.linspace(0, k, 15).reshape(5, 3)
-            for leaf in leaves:
-                leaf.grad = None
-            step(x).backward()
-            found.append([leaf.grad.numpy().tobytes() for leaf in leaves])
-        return found
-
-    found = run()
-    assert calls[-1]
-    monkeypatch.setattr(engine.Run, "is_plain", lambda self: False)
-    assert run() == found
-
-
-def test_some_results_of_a_compiled_function(calls):
-    two = torch.compile(lambda x: (x.exp(), x * 3))
-    x = torch.ones(4, requires_grad=True)
-
-    def step(which):
-        x.grad = None
-        parts = two(x)
-        sum((parts[k] * (k + 1.0)).sum() for k in which).backward()
-        return x.grad
-
-    for which in [(0,), (1,), (0, 1)]:
-        grads = repeat(lambda which=which: step(which).tolist(), 8)
-        expected = sum([x.exp(), torch.full((4,), 6.0)][k] for k in which).tolist()
-        assert calls[-1] and all(grad == pytest.approx(expected) for grad in grads)
-
-
-def test_a_dropped_compiled_function_is_let_go(calls):
-    x = torch.ones(4, requires_grad=True)
-
-    def use_one():
-        inner = torch.compile(lambda x: x.exp() * 2)
-        repeat(lambda: (inner(x) * 3).sum().backward(), 8)
-        return weakref.ref(inner)
-
-    reference = use_one()
-    assert calls[-1]
-    gc.collect()
-    assert reference() is None
-    other = torch.compile(lambda x: x.exp() * 5)  # a graph of the same shape
-    x.grad = None
-    repeat(lambda: (other(x) * 3).sum().backward(), 8)
-    torch.testing.assert_close(x.grad, (8 * 15 * x.exp()).detach())
-
-
-def test_hooks_and_writes_stop_at_compiled_functions(calls):
-    inner = torch.compile(lambda x: x.exp().sin())
-    x, seen = torch.ones(4, requires_grad=True), []
-
-    def step(act=None):
-        x.grad = None
-        y = inner(x)
-        total = (y * y).sum()
-        if act is not None:
-            act(y)
-        total.backward()
-        return x.grad.clone()
-
-    expected = repeat(step, 8)[-1]
-    assert calls[-1]
-    doubled = step(lambda y: y.register_hook(lambda g: seen.append(1) or g * 2))
-    assert not calls[-1] and seen == [1]
-    torch.testing.assert_close(doubled, 2 * expected)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        step(lambda y: y.detach().mul_(2))
-    torch.testing.assert_close(step(), expected)
