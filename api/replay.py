@@ -88,7 +88,10 @@ class Trace:
 
     def replay(self, leaves: list[Any]) -> Any:
         """The result of the call, or MISS where the path taken is not known."""
-        segment, values = self.root, {}
+        return self.replay_from(self.root, leaves, {})
+
+    def replay_from(self, segment: Any, leaves: Any, values: dict[Any, Any]) -> Any:
+        """`replay` where some segments ran already, which made `values`."""
         history = self.history
         while True:
             inputs = segment.inputs(leaves, values)

@@ -1,10 +1,11 @@
 """Shortcuts: functions that replay one trace for the usual call with the fewest checks.
 
-A shortcut serves calls of one structure (`unpacking.py`), of a trace without branches. It answers
-MISS where anything is not as it was; then the general way decides, and makes a new shortcut.
+A shortcut serves calls of one structure (`unpacking.py`). It answers MISS where anything is not as
+it was; then the general way decides, and makes a new shortcut.
 
 - `bound_replay` leaves all checks to one native call: tensors from outside have not moved, so their
   addresses are known (`binding.py`).
+- `branching_replay` does so for traces with branches, segment by segment.
 - `gathered_replay` collects and checks in Python, for all that can't be bound.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from .binding import Binding, Unbindable
+from .branching import Branching
 from .environment import Environment
 from .finishing import NAMES
 from .ir.bind import epoch, state
@@ -31,16 +33,20 @@ MAX_REBINDS = 4  # in a row: beyond that, what is bound changes too often
 def shortcut(trace: Trace, structure: Any, leaves: list[Any], specialised: set[int]) -> Any:
     """A function of a call's arguments that replays `trace`, or None."""
     taken = taking_apart(structure)
-    if trace.root.end is None or taken is None:
+    if taken is None:
         return None
-    replay = None
+    replay, branches = None, trace.root.end is None
     if trace.rebinds < MAX_REBINDS:
         trace.rebinds += 1
         try:
-            replay = bound_replay(trace, Binding(trace, leaves, specialised, taken), taken)
+            if branches:
+                replay = branching_replay(Branching(trace, leaves, specialised).first, taken)
+            else:
+                replay = bound_replay(trace, Binding(trace, leaves, specialised, taken), taken)
         except Unbindable:
             trace.rebinds = MAX_REBINDS
-    if replay is None and not any(isinstance(s, Reached) for s in trace.root.sources):
+    if replay is None and not branches and not (
+            any(isinstance(s, Reached) for s in trace.root.sources)):  # fmt: skip
         replay = gathered_replay(trace, leaves, specialised, unpacker(structure))
     # what is Reached must be looked at closely
     return None if replay is None else trace.rewinding(replay)
@@ -74,6 +80,21 @@ def bound_replay(trace: Trace, binding: Binding, taken: Writer) -> Any:
         grad_mode=state.grad_enabled, inference=state.inference, top=state.top, readers=readers,
         direct=executor.direct, call=binding.call, answer=binding.answer, missed=missed,
         current=None if numbers is None else numbers.current, **NAMES,
+    )  # fmt: skip
+
+
+def branching_replay(first: Any, taken: Writer) -> Any:
+    """The call of a tree's first segment, which goes on by itself; see branching.py."""
+    lines = [
+        "if (state.top is not top or state.grad_enabled is not grad_mode",
+        "        or state.inference is not inference):",
+        "    return missing",
+        *taken.lines,
+        f"return first({', '.join(taken.leaves)})",
+    ]
+    return taken.function(
+        "branching_replay", MISS, lines, state=state, top=state.top, first=first,
+        grad_mode=state.grad_enabled, inference=state.inference,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .ir.texts import function_of
@@ -107,8 +107,9 @@ class Writer:
         self.constants[name] = value
         return name
 
-    def function(self, name: str, missing: Any, lines: list[str], **names: Any) -> Any:
-        """The function of (args, kwargs) with these lines, which may use `names`."""
-        text = "\n    ".join([f"def {name}(args, kwargs):", *lines])
+    def function(self, name: str, missing: Any, lines: list[str],
+                 given: Sequence[str] = ("args", "kwargs"), **names: Any) -> Any:  # fmt: skip
+        """The function of `given` with these lines, which may use `names`."""
+        text = "\n    ".join([f"def {name}({', '.join(given)}):", *lines])
         space = {**self.constants, **names, "missing": missing}
         return function_of(text, f"<wengert {name}>", space)

@@ -148,3 +148,67 @@ def test_packing_is_the_inverse_of_unpacking():
     assert eval(text, constants) == (args, kwargs)
     assert unpacker(structure)((1, [2, [3, 4]], {"k": 5}), kwargs) is None
     assert unpacker(structure)(args, {"a": [6], "c": {}}) is None
+
+
+def by_sign(x, w, scale):
+    y = x * w
+    if y.sum() > 0:
+        y = y * scale
+        if y.max() > 1:
+            return y - 1, {"y": y}
+        return y, {"y": y + w}
+    return y.exp() * w, {"y": y}
+
+
+def doubled(x, w, scale):
+    count = 0
+    while x.norm() < 10:
+        x, count = x * 2 + w, count + 1
+    with torch.no_grad():
+        w.add_(scale)
+    return x, count
+
+
+@pytest.mark.parametrize("function", [by_sign, doubled])
+@pytest.mark.parametrize("grad", [False, True])
+def test_branches_that_were_taken_before_need_no_general_way(monkeypatch, function, grad):
+    def outcome(call, k):
+        x, w = data(2, 3, k=k, grad=grad), data(3, k=k + 50, grad=grad)
+        found = call(x, w, 0.5 + k)
+        if grad:
+            found[0].sum().backward()
+        return plain([found, x.grad, w.grad, w.detach(), w._version])
+
+    compiled = torch.compile(function)
+    calls = [*range(12), *range(12)]
+    assert close([outcome(compiled, k) for k in calls], [outcome(function, k) for k in calls])
+
+    def general(*_):
+        raise AssertionError("the general way was taken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CompiledFunction, "key_of", general)
+        found = [outcome(compiled, k) for k in range(12)]
+    assert close(found, [outcome(function, k) for k in range(12)])
+
+
+def test_branches_see_what_changed_outside():
+    layer, limit = nn.Linear(3, 3), [0.5]
+
+    def function(x):
+        y = layer(x)
+        return y * limit[0] if y.sum() > limit[0] else y.relu()
+
+    compiled = torch.compile(function)
+    for k in range(24):
+        if k == 8:
+            layer.weight.requires_grad_(False)
+        if k == 12:
+            limit[0] = 0.25
+        if k == 16:
+            layer.load_state_dict({"weight": data(3, 3, k=3), "bias": data(3, k=4)})
+        if k == 20:
+            layer.weight = nn.Parameter(data(3, 3, k=5))
+        with torch.set_grad_enabled(k % 3 != 0):
+            x = data(2, 3, k=k % 5)
+            assert close(plain(compiled(x)), plain(function(x))), k

@@ -1,0 +1,123 @@
+"""Shortcuts for traces with branches on values: each segment is one native call.
+
+A segment's function takes the leaves of the call and all values that segments before it made. It
+looks at the truth of one it makes, and goes on with the function for that outcome, which is bound
+(`binding.py`) when that outcome is first met.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .binding import Binding, Unbindable
+from .finishing import NAMES
+from .replay import MISS, Trace
+from .segments import Segment
+from .sources import Argument, Direct
+from .tracer.readers import readers
+from .unpacking import Writer
+
+
+class Handed:
+    """What a segment gives to the next one, as `Binding` asks of the end of a trace."""
+
+    grad_effects = more_writes = ()
+
+    def __init__(self, count: int):
+        self.structure = (tuple, *[None] * count)
+        self.makers = [Direct(number) for number in range(count)]
+
+
+class Piece:
+    """One segment of a tree as a trace by itself."""
+
+    bound = ()
+
+    def __init__(self, trace: Trace, segment: Segment, places: dict[Any, int]):
+        self.root = self
+        self.history, self.grad_guards = trace.history, trace.grad_guards
+        self.function, self.wanted = segment.function, segment.wanted
+        self.sources = [Argument(places[key]) if source is None else source
+                        for source, key in zip(segment.sources, segment.keys_in)]  # fmt: skip
+        self.end = segment.end or Handed(len(segment.keys_out))
+        # what the call as a whole relies on was looked at before the first segment
+        first = segment is trace.root
+        self.environment: Any = trace.environment if first else self
+        self.comparisons = trace.comparisons if first else []
+
+    def words(self) -> list[Any]:
+        return []
+
+
+class Branching:
+    """The functions of a tree's segments for calls like one."""
+
+    def __init__(self, trace: Trace, leaves: list[Any], specialised: set[int]):
+        self.trace, self.specialised, self.count = trace, specialised, len(leaves)
+        self.first = self.stage(trace.root, leaves, {})
+
+    def stage(self, segment: Segment, values: list[Any], places: dict[Any, int]) -> Any:
+        """The function of a segment; `places` says which of the `values` the keys are."""
+        names = [f"a{k}" for k in range(len(values))]
+        writer = Writer()
+        writer.leaves = names
+        binding = Binding(Piece(self.trace, segment, places), values, self.specialised, writer)
+        executor, numbers, ending = binding.executor, binding.numbers, binding.ending
+        check = executor.native.runnable.check
+
+        def missed(made: Any) -> Any:
+            if made.__class__ is int and made > 0:
+                check(made)
+            return MISS
+
+        lines = [
+            "if executor.call is not direct: return missing",
+            "if readers: return missing" if executor.writes else "",
+            "if not current(): return missing" if numbers is not None else "",
+            f"made = call({', '.join(names)})",
+            "if made.__class__ is not answer: return missed(made)",
+            *ending.lines,
+            *self.way_on(segment, names, ending.result),
+        ]
+        return writer.function(
+            "segment", MISS, [*filter(None, lines)], given=names, trace=self.trace, missed=missed,
+            call=binding.call, answer=binding.answer, readers=readers, executor=executor,
+            direct=executor.direct, current=None if numbers is None else numbers.current,
+            known={}, enter=self.entering(segment, len(values), places), **NAMES,
+        )  # fmt: skip
+
+    def way_on(self, segment: Segment, names: list[str], result: str) -> list[str]:
+        """The lines after a segment ran: the end of the call, or the next segment."""
+        if segment.end is not None:
+            return ["trace.hits += 1; trace.rebinds = 0", f"return {result}"]
+        at = segment.keys_out.index(segment.condition)
+        values = "".join(f"{name}, " for name in names)
+        return [
+            f"results = {result}",
+            f"outcome = bool(results[{at}]._array)",
+            "following = known.get(outcome)",
+            f"if following is None: following = enter(known, outcome, ({values}*results))",
+            f"return following({values}*results)",
+        ]
+
+    def entering(self, segment: Segment, count: int, places: dict[Any, int]) -> Any:
+        """A function that finds the next one for an outcome that was not met here before."""
+        after = {**places, **{key: count + k for k, key in enumerate(segment.keys_out)}}
+
+        def enter(known: dict[bool, Any], outcome: bool, values: tuple[Any, ...]) -> Any:
+            child = segment.children.get(outcome)
+            if child is None or not all(k in after for k in child.keys_in if k[0] != "in"):
+                return lambda *_: MISS  # to be recorded, or bound anew with what was recorded
+            try:
+                known[outcome] = self.stage(child, list(values), after)
+            except Unbindable:
+                known[outcome] = self.unbound(child, after)
+            return known[outcome]
+
+        return enter
+
+    def unbound(self, segment: Segment, places: dict[Any, int]) -> Any:
+        """Goes on without bound calls."""
+        trace, count = self.trace, self.count
+        return lambda *values: trace.replay_from(
+            segment, values[:count], {key: values[at] for key, at in places.items()})  # fmt: skip
