@@ -185,13 +185,14 @@ def quick(op: Op, inputs: tuple[Any, ...]) -> Tensor | None:
     first = inputs[0]
     if first.__class__ not in PLAIN_CLASSES or len(inputs) > 2:
         return None
-    dtype = first.dtype
-    if (dtype is not float32 and dtype is not float64) or first._view or first._mark:
+    dtype, inference = first.dtype, state.inference
+    if (dtype is not float32 and dtype is not float64) or first._view or (
+            first._mark and not inference):  # fmt: skip
         return None
     second = inputs[-1]
     kind = type(second)  # a run-time number says that it is a float
     if kind in PLAIN_CLASSES:
-        if second.dtype is not dtype or second._view or second._mark:
+        if second.dtype is not dtype or second._view or (second._mark and not inference):
             return None
         wanted = (first._requires_grad, second._requires_grad)
         arrays = (first._array, second._array)
@@ -204,7 +205,7 @@ def quick(op: Op, inputs: tuple[Any, ...]) -> Tensor | None:
     if len(inputs) == 1:
         wanted, arrays = wanted[:1], arrays[:1]  # type: ignore[assignment]
     needs_grad = True in wanted
-    if state.inference or (needs_grad and not state.grad_enabled):
+    if needs_grad and not state.grad_enabled and not inference:
         return None
     token = quiet()
     try:
@@ -217,7 +218,9 @@ def quick(op: Op, inputs: tuple[Any, ...]) -> Tensor | None:
         result = Tensor._wrap(array, dtype)  # hashing a NumPy dtype costs as much as a small op
     else:
         result = wrap(array)
-    if needs_grad and (op.rules or op.node == "NotImplemented"):
+    if inference:
+        result._mark = "inference"
+    elif needs_grad and (op.rules or op.node == "NotImplemented"):
         record(op, inputs, [result], {}, wanted)
     return result
 
@@ -334,7 +337,7 @@ def restore_dtypes(op: Op, inputs: Any, outputs: list[Tensor], attrs: dict[str, 
 
 
 def run_marking(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """`run` in inference mode: another function, so that nothing takes the short way."""
+    """`run` in inference mode: another function, so that short ways that mark nothing ask."""
     return run(op, inputs, attrs)
 
 

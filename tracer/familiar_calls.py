@@ -24,7 +24,7 @@ from ..ir import ops, value
 from ..ir.bind import interpreting, state
 from ..ir.types import Defaults, DType
 from ..ir.value import FUNCTIONS, Value
-from .eager import run
+from .eager import run, run_marking
 from .facts import Size
 from .familiar_calls_text import Step, write
 from .hooks import active
@@ -73,7 +73,8 @@ def recalled(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if state.top is not run or known.wait or ANOMALY or active.saved:
+        top = state.top
+        if (top is not run and top is not run_marking) or known.wait or ANOMALY or active.saved:
             if known.wait:
                 known.wait -= 1
             return function(*args, **kwargs)
@@ -104,7 +105,7 @@ def key_of(args: Any, kwargs: Any, tensors: list[Tensor]) -> Any:
 
     The tensors among them are put into `tensors`, in order.
     """
-    key: list[Any] = [state.grad_enabled, Defaults.float]
+    key: list[Any] = [state.grad_enabled, state.inference, Defaults.float]
     if not describe(args, key, tensors):
         return None
     if kwargs:
@@ -135,11 +136,11 @@ def describe(values: Any, key: list[Any], tensors: list[Tensor]) -> bool:
                     return False
                 based = view.base._requires_grad
             mark = item._mark
-            if mark == "inference":
+            if mark == "inference" and not state.inference:
                 return False
             array = item._array
             key += (item.dtype, array.shape, array.strides, item._requires_grad, based,
-                    mark is None)  # fmt: skip
+                    mark.__class__)  # fmt: skip
             tensors.append(item)
         elif kind in _ATOMS:
             key += (kind, item)
@@ -170,13 +171,14 @@ class Watch:
 
     def __init__(self, arguments: list[Tensor]):
         self.arguments = arguments
-        self.versions = [t._version for t in arguments]
+        self.below = state.top
+        self.versions = [t.storage_.version for t in arguments]
         self.steps: list[Step] = []
         self.checks: list[Any] = []  # (before which step, check, tensor, its facts)
         self.refused = False
 
     def __call__(self, op: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        state.top = run
+        state.top = self.below
         try:
             result = run(op, inputs, attrs)
         finally:
@@ -201,7 +203,7 @@ class Watch:
         """Does what was seen depend on the description of the call alone?"""
         if self.refused or not self.steps or len(self.steps) > MOST_STEPS:
             return False
-        unwritten = all(t._version == v for t, v in zip(self.arguments, self.versions))
+        unwritten = all(t.storage_.version == v for t, v in zip(self.arguments, self.versions))
         return unwritten and all(step.is_plain() for step in self.steps)
 
 

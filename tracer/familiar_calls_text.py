@@ -267,8 +267,8 @@ class _Writer:
 
     def mark(self, step: Step, out: Tensor) -> str:
         """Why a result has no history: a note of its inputs, or where history was switched off."""
-        if out._mark is None:
-            return "None"
+        if out._mark is None or out._mark == "inference":  # so are those of all calls like this
+            return repr(out._mark)
         if out._mark is state.cut:
             return "state.cut"
         for value in reversed(step.inputs):

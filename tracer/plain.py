@@ -49,7 +49,8 @@ INPUT_TYPE = """\
 """
 
 EVALUATE = """\
-    if dtype is None or {large} or mark == "inference" or state.inference or ANOMALY{special}:
+    inference = state.inference
+    if dtype is None or {large} or (mark == "inference" and not inference) or ANOMALY{special}:
         return None
 {before}\
     try:
@@ -90,11 +91,12 @@ ATTACH = """\
     if x0_view is None:
         view.base = base = x0
         view.chain = ((op, attrs, 0),)
-        view.origin = "" if state.grad_enabled else "no_grad"
+        view.origin = "" if state.grad_enabled else "inference" if inference else "no_grad"
     else:
         view.base = base = x0_view.base
         view.chain = (*x0_view.chain, (op, attrs, 0))
-        view.origin = x0_view.origin if state.grad_enabled else "no_grad"
+        view.origin = (
+            x0_view.origin if state.grad_enabled else "inference" if inference else "no_grad")
     out._view = view
     if base._requires_grad and dtype.category >= FLOAT:
         out._requires_grad = True
@@ -104,6 +106,12 @@ MARK = """\
     for out in {outs}:
         out._mark = {mark}
     return {result}
+"""
+
+UNRECORDED = """\
+    if not state.grad_enabled and ({needs}):
+{mark_cut}\
+{mark}\
 """
 
 RECORD = """\
@@ -169,8 +177,17 @@ def written(op: Op) -> Any:
     if op.is_view:
         lines.append("    attach_views(op, x0, outs, attrs)\n" if several else ATTACH)
     result, outs = ("tuple(outs)", "outs") if several else ("out", "(out,)")
-    mark = MARK.format(outs=outs, mark="mark", result=result)
-    lines.append(_record(names, several, result, outs, mark) if op.rules else mark)
+    # in inference mode all results are marked but views, which are what their source is
+    marks = [f"{'mark' if op.is_view else repr('inference')} if inference else {other}"
+             for other in ("mark", "state.cut")]  # fmt: skip
+    marks = [MARK.format(outs=outs, mark=mark, result=result) for mark in marks]
+    needs = " or ".join(f"{x}_needs" for x in names)
+    if op.rules:
+        lines.append(_record(names, needs, several, result, outs, *marks))
+    else:
+        lines.append(
+            UNRECORDED.format(needs=needs, mark=marks[0], mark_cut=indent(marks[1], "    "))
+        )
     return function_of("".join(lines), f"<wengert plain {op.name}>", _space(op))
 
 
@@ -193,19 +210,20 @@ def _evaluation(op: Op, names: list[str], several: bool) -> str:
     )
 
 
-def _record(names: list[str], several: bool, result: str, outs: str, mark: str) -> str:
+def _record(
+    names: list[str], needs: str, several: bool, result: str, outs: str, mark: str, mark_cut: str
+) -> str:
     kind = "new_type(TensorType, ({}.dtype, {}.shape))"
-    needs = [f"{x}_needs" for x in names]
     one, all_ = kind.format("out", "array"), kind.format("out", "out._array") + " for out in outs"
     return RECORD.format(
-        needs=" or ".join(needs),
-        wanted="".join(f"{n}, " for n in needs),
+        needs=needs,
+        wanted="".join(f"{x}_needs, " for x in names),
         types=", ".join(kind.format(x, f"{x}_array") for x in names),
         result_types=all_ if several else one,
         result=result,
         outs=outs,
         mark=indent(mark, "    "),
-        mark_cut=indent(mark.replace("= mark", "= state.cut"), "    "),
+        mark_cut=indent(mark_cut, "    "),
         attach=ATTACH_SEVERAL if several else ATTACH_ONE,
     )
 

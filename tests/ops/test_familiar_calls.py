@@ -132,7 +132,13 @@ def test_modes_are_part_of_a_call(ran):
     with pytest.raises(RuntimeError, match=r"no_grad.*test_familiar_calls.py"):
         y.backward()
     with torch.inference_mode():
-        assert all(y.is_inference() for y in repeat(lambda: x.sum(0)))
+        before = len(ran)
+        made = repeat(lambda: x.sum(0))
+        assert len(ran) > before and all(y.is_inference() for y in made)
+        assert not any(view.is_inference() for view in repeat(lambda: x.transpose(0, 1)))
+        made = repeat(lambda: made[0].reshape(3, 1))
+        assert all(y.is_inference() and y._view.origin == "inference" for y in made)
+    assert not any(y.is_inference() for y in repeat(lambda: made[0].sum(0)))
     whole = torch.arange(4)
     repeat(lambda: torch.softmax(whole.float(), 0).mean())
     torch.set_default_dtype(torch.float64)
