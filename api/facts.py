@@ -114,9 +114,15 @@ def set_num_threads(count: int) -> None:
     """Sets how many threads compiled code may use."""
     from .runtime.threads import set_num_threads as change
 
-    if not isinstance(count, int) or count <= 0:
-        raise RuntimeError("set_num_threads expects a positive integer")
-    change(count)
+    change(_thread_count("set_num_threads", count))
+
+
+def _thread_count(name: str, count: Any) -> int:
+    if not isinstance(count, int):
+        raise RuntimeError(f"{name} expects an int, but got {type(count).__name__}")
+    if count <= 0:
+        raise RuntimeError(f"{name} expects a positive integer")
+    return count
 
 
 def get_num_interop_threads() -> int:
@@ -126,6 +132,7 @@ def get_num_interop_threads() -> int:
 
 def set_num_interop_threads(count: int) -> None:
     """Accepted: ops run one after the other anyway."""
+    _thread_count("set_num_interop_threads", count)
 
 
 def set_float32_matmul_precision(precision: str) -> None:

@@ -134,10 +134,10 @@ def _one_size(name: str, value: Any, k: int, alone: bool, position: int) -> Any:
 _ORDERS = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
 
 
-def format_order(memory_format: Any, ndim: int) -> tuple[int, ...] | None:
+def format_order(memory_format: Any, ndim: int, name: str = "contiguous") -> tuple[int, ...] | None:
     """The dimensions in the order of a memory format, slowest first; None for the usual order."""
     if memory_format is not None and not hasattr(memory_format, "name"):
-        raise must_be("contiguous", "memory_format", "torch.memory_format", memory_format)
+        raise must_be(name, "memory_format", "torch.memory_format", memory_format)
     order = _ORDERS.get(getattr(memory_format, "name", ""))
     if order is not None and len(order) != ndim:
         raise RuntimeError(f"required rank {len(order)} tensor to use {memory_format.name} format")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.arguments import as_dtype, fill_number, kind_of
+from ..ir.arguments import as_dtype, fill_number, format_order, kind_of, sizes
 from ..ir.bind import notify, state
 from ..ir.op import TABLE
 from ..ir.ops.creation import filled, shape_in, shape_of
@@ -151,12 +151,13 @@ def size_given(name: str, size: tuple[Any, ...], named: dict[str, Any]) -> tuple
         if size:
             raise TypeError(f"{name}() got multiple values for argument 'size'; give one")
         size = (named.pop("size"),)
-    if name == "empty":
-        named.pop("memory_format", None)
+    layout = named.pop("memory_format", None) if name == "empty" else None
     if named:
         raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
     if not size:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    if layout is not None:
+        format_order(layout, len(sizes(name, size)), name)
     return size
 
 
@@ -189,6 +190,7 @@ def _like(name: str, value: int) -> Any:
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
         require_value(name, input)
         require_cpu(device, pin_memory)
+        format_order(memory_format, input.ndim, name)
         return full_like(input, value, dtype=dtype, requires_grad=requires_grad)
 
     function.__name__ = function.__qualname__ = name

@@ -107,9 +107,9 @@ def require_cpu(wanted: Any, pin_memory: bool = False) -> None:
     if not isinstance(wanted, str | device):
         raise TypeError(f"argument 'device' must be torch.device, not {type(wanted).__name__}")
     kind = (wanted if isinstance(wanted, device) else device(wanted)).type
-    if kind == "cuda":
+    if kind in ("cuda", "xpu"):
         raise AssertionError(
-            "Torch not compiled with CUDA enabled; tensors live on the CPU: leave "
+            f"Torch not compiled with {kind.upper()} enabled; tensors live on the CPU: leave "
             "device out or pass 'cpu'"
         )
     if kind != "cpu":

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.arguments import must_be
 from ..ir.types import BY_NAME, DType, bfloat16, from_bfloat16, to_bfloat16
 from .convert import escape, method, type_name
 from .facts import CPU
@@ -86,6 +87,8 @@ class UntypedStorage:
 
     def copy_(self, source: Any, non_blocking: bool = False) -> UntypedStorage:
         """Copies the bytes of another storage."""
+        if not isinstance(source, UntypedStorage):
+            raise must_be("copy_", "src", "torch.Storage", source, 1)
         self._bytes()[...] = source._bytes()
         return self
 

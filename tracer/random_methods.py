@@ -112,10 +112,9 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """bernoulli_(p=0.5, *, generator=None): p is a number or a tensor of probabilities."""
     if not isinstance(p, Tensor):
         return _fill(self, "BernoulliBackward2", "bernoulli", (float(p),), generator)
-    if tuple(broadcast_shapes(tuple(self.shape), tuple(p.shape))) != tuple(self.shape):
-        raise RuntimeError(f"The expanded size of the tensor ({list(self.shape)}) must match the "
-                           f"existing size ({list(p.shape)})")  # fmt: skip
-    return _fill(self, "BernoulliBackward1", "bernoulli", (), generator, p.detach())
+    given = p.detach()
+    given.expand(tuple(self.shape))  # which says what does not fit
+    return _fill(self, "BernoulliBackward1", "bernoulli", (), generator, given)
 
 
 # --- functions -----------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ from ..ir.ops import strided as strided_ops
 from ..ir.ops import views
 from ..ir.ops.accumulate import strides_of
 from ..ir.ops.kinds import require_value
+from ..ir.types import c_word, type_word
 from ..ir.value import Value
-from .convert import escape, method, type_name
+from .convert import escape, method
 from .inplace import bump, check_history, shadow, take_history
 from .memory import TypedStorage, UntypedStorage, flat_memory
 from .storage import Storage, View
@@ -184,8 +185,8 @@ def _looking_at(
 ) -> np.ndarray:
     if isinstance(source, TypedStorage) and source.dtype is not self.dtype:
         raise RuntimeError(
-            f"Expected a Storage of type {self.dtype.name} or an UntypedStorage, "
-            f"but got type {type_name(source.dtype)} for argument 1 'storage'"
+            f"Expected a Storage of type {c_word(self.dtype)} or an UntypedStorage, "
+            f"but got type {type_word(source.dtype)} for argument 1 'storage'"
         )
     memory = flat_memory(storage, self.dtype.storage)
     size = (memory.size - start,) if size is None else _as_size((tuple(size),))

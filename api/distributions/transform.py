@@ -59,7 +59,7 @@ class Transform:
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is not Transform.__init__ and not self._parameters():
-            raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+            raise NotImplementedError(f"{type(self)}.with_cache is not implemented; define it")
         return type(self)(**self._parameters(), cache_size=cache_size)
 
     def __eq__(self, other: Any) -> bool:

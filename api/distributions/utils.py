@@ -83,7 +83,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """The elements on and below diagonal `diag`, row by row."""
     n = mat.shape[-1]
     if diag < -n or diag >= n:
-        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}]. Use one inside.")
     return mat[..., _lower_mask(n, diag)]
 
 

@@ -180,7 +180,7 @@ class CorrCholeskyTransform(Transform):
     def inverse_shape(self, shape: Any) -> Any:
         _require_dims(shape, 2)
         if shape[-2] != shape[-1]:
-            raise ValueError("Input is not square")
+            raise ValueError("Input is not square, but must be")
         return shape[:-2] + (shape[-1] * (shape[-1] - 1) // 2,)
 
 

@@ -25,5 +25,5 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     for backend in backends if isinstance(backends, list) else [backends]:
         if not isinstance(backend, SDPBackend):
             raise AssertionError("Backend must be an instance of SDPBackend or a list of "
-                                 "SDPBackend instances")  # fmt: skip
+                                 f"SDPBackend instances, got {type(backend).__name__}")  # fmt: skip
     yield

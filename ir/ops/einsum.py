@@ -34,7 +34,7 @@ class Term(NamedTuple):
 # --- reading the equation ------------------------------------------------------------------------
 
 
-def _subscripts(text: str) -> list[str]:
+def _subscripts(text: str, operand: str) -> list[str]:
     """The labels of one operand: letters and at most one ellipsis."""
     found: list[str] = []
     k = 0
@@ -43,9 +43,8 @@ def _subscripts(text: str) -> list[str]:
             k += 1
         elif text.startswith(DOTS, k):
             if DOTS in found:
-                raise RuntimeError(
-                    "einsum(): found '.' for operand that is not part of any ellipsis; use '...'"
-                )
+                raise RuntimeError(f"einsum(): found '.' for {operand} for which an ellipsis was "
+                                   "already found")  # fmt: skip
             found.append(DOTS)
             k += 3
         elif text[k] == ".":
@@ -61,7 +60,8 @@ def _subscripts(text: str) -> list[str]:
 
 def _read(equation: str) -> tuple[list[list[str]], list[str] | None]:
     left, arrow, right = equation.partition("->")
-    return [_subscripts(part) for part in left.split(",")], _subscripts(right) if arrow else None
+    words = [_subscripts(part, f"operand {k}") for k, part in enumerate(left.split(","))]
+    return words, _subscripts(right, "the output") if arrow else None
 
 
 def _letter(position: Any) -> str:

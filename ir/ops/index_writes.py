@@ -173,11 +173,27 @@ def check_source(name: str, input: Any, dim: int, index: Any, source: Any) -> No
         kind = IndexError if name == "index_copy_" else RuntimeError
         raise kind(f"{name}(): Number of indices ({index.numel()}) should be equal to "
                    f"source.size(dim): ({have}), for dim: {dim}")  # fmt: skip
-    rest = [n for k, n in enumerate(input.shape) if k != dim]
-    if source.ndim and [n for k, n in enumerate(source.shape) if k != dim] != rest:
-        raise RuntimeError(f"{name}(): Source/destination tensor must have same slice shapes. "
-                           f"Destination slice shape: {rest} at dimension {dim} and source slice "
-                           f"shape: {list(source.shape)}")  # fmt: skip
+    slices, given = (_without(dim, value.shape) for value in (input, source))
+    if name == "index_copy_":
+        if source.ndim not in (0, input.ndim) and input.ndim:
+            raise IndexError("index_copy_(): When source and destination are not scalars, their "
+                             "dimensionality must match. Source dimensionality "
+                             f"({source.ndim}), destination dimensionality ({input.ndim})"
+                             )  # fmt: skip
+        if slices != given:
+            words = [" ".join(map(str, shape)) for shape in (slices, given)]
+            raise RuntimeError("index_copy_(): Source/destination tensor must have same slice "
+                               f"shapes. Destination slice shape: {words[0]} at dimension {dim} "
+                               f"and source slice shape: {words[1]} at dimension {dim}."
+                               )  # fmt: skip
+    elif slices != given or source.ndim != input.ndim:
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the "
+                           f"specified dimension. Got self.shape = {list(input.shape)} "
+                           f"source.shape = {list(source.shape)}")  # fmt: skip
+
+
+def _without(dim: int, shape: Any) -> list[int]:
+    return [size for k, size in enumerate(shape) if k != dim]
 
 
 @public("index_add", inplace=True, overlap="apart")
@@ -185,10 +201,6 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     """index_add(input, dim, index, source, *, alpha=1)."""
     dim, index = check_slices("index_add_", input, dim, index)
     check_source("index_add_", input, dim, index, source)
-    if source.ndim != input.ndim:
-        raise RuntimeError("source tensor shape must match self tensor shape, excluding the "
-                           f"specified dimension. Got self.shape = {list(input.shape)} "
-                           f"source.shape = {list(source.shape)}")  # fmt: skip
     if input.ndim > 1:
         check_range(index, dim, input.shape[dim])
     else:  # torch has a loop of its own for vectors, with another error

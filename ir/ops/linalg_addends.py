@@ -151,6 +151,15 @@ addbmm_op = define(
 @public("addbmm", inplace="resizing", overlap="copied")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """addbmm(input, batch1, batch2, *, beta=1, alpha=1): the products are summed over the batch."""
+    for name, batch in (("batch1", batch1), ("batch2", batch2)):
+        if batch.ndim != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    if batch1.shape[0] != batch2.shape[0]:
+        raise RuntimeError("batch1 and batch2 must have same number of batches, got "
+                           f"{batch1.shape[0]} and {batch2.shape[0]}")  # fmt: skip
+    if batch1.shape[2] != batch2.shape[1]:
+        first, second = ("x".join(map(str, b.shape[1:])) for b in (batch1, batch2))
+        raise RuntimeError(f"Incompatible matrix sizes for bmm ({first} and {second})")
     _summed_type(input.type_, batch1.type_, batch2.type_)
     check_addend(input, batch1)
     return addbmm_op(input, batch1, batch2, beta=beta, alpha=alpha)

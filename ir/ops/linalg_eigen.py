@@ -134,11 +134,11 @@ eigvalsh_op = define(
 )  # fmt: skip
 
 
-def _check_eigh(input: Any, UPLO: str) -> str:
+def _check_eigh(name: str, input: Any, UPLO: str) -> str:
     check_square("linalg.eigh", input)
     check_float("linalg.eigh", input, kernel="linalg_eigh_cpu", late=True)
     if not isinstance(UPLO, str):
-        raise must_be("linalg_eigh", "UPLO", "str", UPLO)
+        raise must_be(name, "UPLO", "str", UPLO, 2)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     return UPLO.upper()
@@ -147,14 +147,14 @@ def _check_eigh(input: Any, UPLO: str) -> str:
 @linalg("eigh")
 def eigh(input: Any, UPLO: str = "L") -> Any:
     """linalg.eigh(input, UPLO='L') -> (eigenvalues, eigenvectors) of Hermitian matrices."""
-    result = eigh_op(input, UPLO=_check_eigh(input, UPLO))
+    result = eigh_op(input, UPLO=_check_eigh("linalg_eigh", input, UPLO))
     return named_result("linalg_eigh eigenvalues eigenvectors", result)
 
 
 @linalg("eigvalsh")
 def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     """linalg.eigvalsh(input, UPLO='L'): eigenvalues of Hermitian matrices, smallest first."""
-    side = _check_eigh(input, UPLO)
+    side = _check_eigh("linalg_eigvalsh", input, UPLO)
     return eigh_op(input, UPLO=side)[0] if input.requires_grad else eigvalsh_op(input, UPLO=side)
 
 

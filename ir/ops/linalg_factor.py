@@ -132,7 +132,7 @@ def with_converging(a: np.ndarray, name: str) -> None:
     if bad.any():
         place, _ = batch_place(np.asarray(bad))
         raise LinAlgError(f"{name}: {place}The algorithm failed to converge because the input "
-                          "matrix contained non-finite values.")  # fmt: skip
+                          "matrix contained non-finite values. Use finite ones.")  # fmt: skip
 
 
 def _svd_infer(A: TensorType, *, full_matrices: bool = False) -> Any:

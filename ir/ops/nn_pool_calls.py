@@ -40,14 +40,15 @@ def _stride(name: str, stride: Any, kernel: Ints) -> Ints:
 
 def _check_input(name: str, input: Any, dims: int) -> None:
     check_value(name, input=input)
-    if input.ndim not in (dims + 1, dims + 2):
-        if dims == 1:
-            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional "
-                               f"tensor for argument #1 'self' (while checking arguments for "
-                               f"{name})")  # fmt: skip
+    fits = input.ndim in (dims + 1, dims + 2)
+    if not fits and dims == 1 and name != "max_pool1d":
+        raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor "
+                           f"for argument #1 'self' (while checking arguments for {name})"
+                           )  # fmt: skip
+    if not fits and dims > 1:
         raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for "
                            "input")  # fmt: skip
-    if 0 in input.shape[1 if input.ndim == dims + 2 else 0 :]:
+    if not fits or 0 in input.shape[1 if input.ndim == dims + 2 else 0 :]:
         raise RuntimeError(
             f"{name}: Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with "
             f"optional 0 dim batch size for input, but got:{list(input.shape)}"

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import FLOAT, TensorType, normalize_dim, normalize_dims, result_type, type_word
+from ..types import (
+    FLOAT,
+    DType,
+    TensorType,
+    normalize_dim,
+    normalize_dims,
+    promote_types,
+    result_type,
+    type_word,
+)
 from ..value import FUNCTIONS, Value, public
 from .arithmetic import conj
 from .kinds import reduced_shape, require_value
@@ -98,15 +107,30 @@ def vector_norm(
     if x.dtype.category < FLOAT:
         raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as "
                            f"input. Got {type_word(x.dtype)}")  # fmt: skip
-    if dtype is not None and dtype.is_complex != x.dtype.is_complex:
-        kind = "complex" if x.dtype.is_complex else "real"
-        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind}, but got "
-                           f"{type_word(dtype)}")  # fmt: skip
+    check_dtype("linalg.vector_norm", x, dtype)
     axes = None if dim is None or dim in ((), []) else normalize_dims(dim, x.ndim)
     if ord < 0 or ord == math.inf:
         _check_identity(x, ord, axes)
     return vector_norm_op(x, ord=ord, dim=axes, keepdim=keepdim,
                           dtype=None if dtype is x.dtype else dtype)  # fmt: skip
+
+
+def check_dtype(name: str, input: Any, dtype: DType | None) -> None:
+    """The dtype a norm is computed in must hold all that its input does."""
+    if dtype is None:
+        return
+    if dtype.category < FLOAT:
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got "
+                           f"{type_word(dtype)}")  # fmt: skip
+    if dtype.is_complex != input.dtype.is_complex:
+        kind = "complex" if input.dtype.is_complex else "real"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got "
+                           f"{type_word(dtype)}")  # fmt: skip
+    if promote_types(input.dtype, dtype) is not dtype:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({type_word(input.dtype)}) should be convertible "
+            f"without narrowing to the specified dtype ({type_word(dtype)})"
+        )
 
 
 def _check_identity(x: Any, ord: float, axes: Any) -> None:

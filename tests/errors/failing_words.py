@@ -8,9 +8,10 @@ import wengert as torch
 from wengert import distributions as dist
 from wengert import nn, optim
 from wengert.nn import functional as F
+from wengert.nn.utils import prune
 from wengert.utils import data
 
-__all__ = ["F", "data", "dist", "nn", "np", "optim", "torch"]
+__all__ = ["F", "data", "dist", "nn", "np", "optim", "prune", "torch"]
 
 
 def t(*shape, requires_grad=False):
@@ -251,3 +252,73 @@ def archive(records):
             made.writestr(f"archive/{name}", content)
     file.seek(0)
     return file
+
+
+def bare_module():
+    """A module whose class forgot to call `super().__init__()`."""
+    return type("Own", (nn.Module,), {"__init__": lambda self: None})()
+
+
+def bare_transform():
+    return type(
+        "Own", (dist.Transform,), {"__init__": lambda self: dist.Transform.__init__(self)}
+    )()
+
+
+def both_global_hooks(first, second):
+    """One kind of backward hook for all modules, then the other."""
+    handle = first(lambda *args: None)
+    try:
+        second(lambda *args: None)
+    finally:
+        handle.remove()
+        nn.modules._hooks.Global.backward_is_full = None
+
+
+def registered_twice():
+    net, hook = nn.Linear(2, 2), lambda *args: None
+    net.register_state_dict_post_hook(hook)
+    net._register_state_dict_hook(hook)
+
+
+def half_lazy():
+    """A lazy module that forgets to give its parameter a shape."""
+    methods = {"initialize_parameters": lambda self, *args: None}
+    made = type("Own", (nn.modules.lazy.LazyModuleMixin, nn.Module), methods)()
+    made.weight = nn.UninitializedParameter()
+    return made
+
+
+def non_leaf_parameter():
+    made = nn.Parameter(t(2)).mul(2)
+    made.__class__ = nn.Parameter
+    return made
+
+
+def other_pruned_name():
+    first, second = prune.L1Unstructured(1), prune.L1Unstructured(1)
+    first._tensor_name, second._tensor_name = "weight", "bias"
+    prune.PruningContainer(first).add_pruning_method(second)
+
+
+def pruned_twice(kind):
+    own = type("Own", (prune.BasePruningMethod,), {"PRUNING_TYPE": kind})
+    first, second = prune.L1Unstructured(1), own()
+    first._tensor_name = second._tensor_name = "weight"
+    container = prune.PruningContainer(first)
+    container.add_pruning_method(second)
+    container.compute_mask(t(2, 2), t(2, 2))
+
+
+def stepped(make, parameter, **options):
+    parameter.requires_grad_()
+    parameter.grad = torch.ones_like(parameter)
+    make([parameter], **options).step()
+
+
+def plateau_with_new_group():
+    optimizer = sgd()
+    scheduler = optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=[0.0])
+    optimizer.add_param_group({"params": [t(3)]})
+    for _ in range(3):
+        scheduler.step(1.0)

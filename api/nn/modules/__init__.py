@@ -147,3 +147,5 @@ from .transformer import (
     TransformerEncoderLayer,
 )
 from .upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+
+__all__ = [name for name, value in list(globals().items()) if isinstance(value, type)]

@@ -51,7 +51,8 @@ class LazyModuleMixin:
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
         """Gives parameters their shapes, from the arguments of a forward call."""
         raise NotImplementedError(
-            f"initialize_parameters is not implemented for {self.__class__.__name__}"
+            f"initialize_parameters is not implemented for {self.__class__.__name__}; define "
+            "it to materialize() parameters"
         )
 
     def has_uninitialized_params(self) -> bool:
@@ -61,7 +62,10 @@ class LazyModuleMixin:
     def _infer_parameters(self, module: Any, args: Any, kwargs: Any = None) -> None:
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
-            raise RuntimeError(f"module {module._get_name()} has not been fully initialized")
+            raise RuntimeError(
+                f"module {module._get_name()} has not been fully initialized; "
+                "its initialize_parameters must materialize() all"
+            )
         module._initialize_hook.remove()
         module._load_hook.remove()
         del module._initialize_hook, module._load_hook

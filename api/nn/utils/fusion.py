@@ -54,5 +54,6 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """fuse_linear_bn_eval(linear, bn): one linear layer that does both."""
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("To fuse, linear.out_features == bn.num_features or "
-                             "bn.num_features == 1")  # fmt: skip
+                             f"bn.num_features == 1 must hold, got {linear.out_features} and "
+                             f"{bn.num_features}")  # fmt: skip
     return _evaluated(linear, bn, fuse_linear_bn_weights)

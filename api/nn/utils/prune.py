@@ -178,7 +178,9 @@ def _channels(t: Any, dim: int) -> int:
         raise ValueError("Structured pruning can only be applied to multidimensional tensors. "
                          f"Found tensor of shape {t.shape} with {t.dim()} dims")  # fmt: skip
     if dim >= t.dim():
-        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+        raise IndexError(
+            f"Invalid index {dim} for tensor of size {t.shape}; use at most {t.dim() - 1}"
+        )
     return t.shape[dim]
 
 
