@@ -107,7 +107,8 @@ class Program:
     @property
     def keeps_dtypes(self) -> bool:
         """Would it be another program in float64? Random numbers, neighbours, the usual eps and
-        the largest number would be others, and a cast to the dtype a tensor has already gives the tensor itself."""
+        the largest number would be others, and a cast to the dtype a tensor has already gives the
+        tensor itself."""
         words = ("rand", "dropout", "berno", ".float()", ".double()", ".type_as(", "nextafter",
                  "rms_norm", "nan_to_num")  # fmt: skip
         return any(word in s.text for s in self.statements for word in words)
