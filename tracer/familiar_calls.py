@@ -25,7 +25,6 @@ from ..ir.bind import interpreting, state
 from ..ir.types import Defaults, DType
 from ..ir.value import FUNCTIONS, Value
 from .eager import run, run_marking
-from .facts import Size
 from .familiar_calls_text import Step, write
 from .hooks import active
 from .quiet import CALM, quietly
@@ -35,11 +34,11 @@ from .tensor import PLAIN, Tensor
 OFTEN = 3  # a call that comes so often is written out
 MOST_KNOWN = 512  # descriptions that are kept for one function
 LONGEST_PAUSE = 1 << 12
-MOST_STEPS = 600  # ops of one call
+MOST_STEPS = 100  # ops of one call
 NEVER = 1 << 30  # a count that says: this one cannot be written
 
 _ATOMS = {int, bool, str, type(None), type(...), DType}
-_LISTS = {tuple, list, Size}
+_LISTS = (tuple, list)
 
 
 class Known:
@@ -146,7 +145,7 @@ def describe(values: Any, key: list[Any], tensors: list[Tensor]) -> bool:
             key += (kind, item)
         elif kind is float:
             key += (kind, item or str(item))  # 0.0 equals -0.0
-        elif kind in _LISTS:
+        elif isinstance(item, _LISTS):
             key += (kind, len(item))
             if not describe(item, key, tensors):
                 return False

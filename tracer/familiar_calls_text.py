@@ -61,7 +61,7 @@ def write(watch: Any, result: Any) -> Any:
     try:
         writer.evaluate()
         returned = writer.returned(result)
-        writer.keep(result)
+        writer.keep()
         writer.build()
     except Unknown:
         return None
@@ -169,21 +169,22 @@ class _Writer:
     def returned(self, result: Any) -> str:
         """The expression of the function's result."""
         if isinstance(result, Tensor):
+            self.kept.add(id(result))
             return self.name(result)
-        if result is None or not isinstance(result, tuple | list):
+        if not isinstance(result, tuple | list):
             raise Unknown
-        members = "".join(f"{self.name(v)}, " for v in result)
+        members = "".join(f"{self.returned(v)}, " for v in result)
         if result.__class__ is list:
             return f"[{members}]"
         if result.__class__ is tuple:
             return f"({members})"
-        self.space["Result"] = result.__class__
-        return f"Result(({members}))"
+        name = f"Result{len(self.space)}"
+        self.space[name] = result.__class__
+        return f"{name}(({members}))"
 
-    def keep(self, result: Any) -> None:
+    def keep(self) -> None:
         """Finds out which results must be tensors: those somebody will see, or look through."""
         kept = self.kept
-        kept.update(map(id, (result,) if isinstance(result, Tensor) else result))
         for step in reversed(self.steps):
             node = step.node
             for key in () if node is None else node.plan.keys:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ... import cat, stack
 from ...ir.ops.joining import lstm_outputs
 from ...ir.types import bfloat16, float16, float32
+from ...tracer.familiar_calls import recalled
 from ...tracer.tensor import Tensor
 from .. import functional as F
 
@@ -59,10 +60,12 @@ def gru_step(part: Tensor, state: State, w: Weights) -> State:
 
 
 STEPS: dict[str, Callable[[Tensor, State, Weights], State]] = {
-    "RNN_TANH": rnn_tanh_step, "RNN_RELU": rnn_relu_step, "LSTM": lstm_step, "GRU": gru_step,
+    "RNN_TANH": recalled(rnn_tanh_step), "RNN_RELU": recalled(rnn_relu_step),
+    "LSTM": recalled(lstm_step), "GRU": recalled(gru_step),
 }  # fmt: skip
 
 
+@recalled
 def run_cell(mode: str, input: Tensor, state: State, w: Weights) -> State:
     """One step of a cell, with torch's checks of the sizes."""
     if input.size(1) != w.ih.size(1):
