@@ -41,12 +41,14 @@ class Operand(NamedTuple):
     """What a kernel must know of an operand.
 
     A `spread` one is a single element, repeated; the last two dimensions of a `turned` one are
-    swapped in memory, as those of a weight's transpose are.
+    swapped in memory, as those of a weight's transpose are; one that lies in another order is
+    `copied`.
     """
 
     type: TensorType
     spread: bool = False
     turned: bool = False
+    copied: bool = False
 
     def symbol(self, builder: Builder) -> Any:
         """The input that is given to the kernel."""
@@ -67,6 +69,8 @@ class Operand(NamedTuple):
         """The input, seen from the operand."""
         if self.spread:
             return single(array)
+        if self.copied:
+            return np.ascontiguousarray(array)
         return array.swapaxes(-1, -2) if self.turned else array
 
 
@@ -204,7 +208,8 @@ def shaped(what: Any, layouts: tuple[Any, ...]) -> tuple[Draft | None, list[Any]
     if NotImplemented in found:
         return None, found
     made = draft(what, tuple(found))
-    if made is not None and any(o is not None and o.turned for o in found) and not made.multiplies:
+    moved = any(o is not None and (o.turned or o.copied) for o in found)
+    if made is not None and moved and not made.multiplies:
         made = None
     return made, found
 
@@ -298,7 +303,7 @@ def described(dtype: Any, shape: Any, strides: Any, aligned: bool) -> Any:
         return Operand(kind)
     if 1 not in shape[-2:] and [*steps[:-2], *steps[:-3:-1]] == falling:
         return Operand(kind, turned=True)
-    return NotImplemented
+    return Operand(kind, copied=True)
 
 
 def single(array: np.ndarray) -> np.ndarray:

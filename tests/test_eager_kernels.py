@@ -14,6 +14,7 @@ from wengert import (
 from wengert.ir.exact import is_exact
 from wengert.ir.op import TABLE
 from wengert.runtime.flat import Flat
+from wengert.tracer.large import Kernels
 
 pytestmark = pytest.mark.skipif(not torch.backend_available(), reason="needs LLVM")
 
@@ -136,6 +137,33 @@ def run_script(path, least):
     env = dict(os.environ, WENGERT_EAGER_KERNELS=least)
     subprocess.run([sys.executable, "-c", SCRIPT, str(path)], env=env, check=True)
     return np.load(path)
+
+
+def test_attention_takes_operands_in_any_order():
+    parts = np.random.default_rng(0).standard_normal((2, 16, 3, 4, 8)).astype(np.float32)
+    given = parts.transpose(2, 0, 3, 1, 4)
+    name, attrs = "scaled_dot_product_attention", {"is_causal": True, "scale": 0.5}
+    native = call(name, *given, None, **attrs)
+    assert native is not NotImplemented and native.flags.c_contiguous
+    dense = call(name, *map(np.ascontiguousarray, given), None, **attrs)
+    np.testing.assert_array_equal(native, dense)
+    assert call("softmax", given[0], dim=1) is NotImplemented  # laid out as its operand is
+
+
+def test_derivatives_of_large_calls_are_the_rules(monkeypatch):
+    x, w = torch.randn(512, 128, requires_grad=True), torch.randn(384, 128, requires_grad=True)
+
+    def gradients(**options):
+        loss = torch.nn.functional.linear(x, w).sum()
+        return [g._array.tobytes() for g in torch.autograd.grad(loss, (x, w), **options)]
+
+    expected = gradients(create_graph=True)
+    offered = []
+    forward = Kernels.forward
+    monkeypatch.setattr(Kernels, "forward", lambda op, *rest: offered.append(op.name)
+                        or forward(op, *rest))  # fmt: skip
+    assert [gradients() for _ in range(6)] == [expected] * 6
+    assert offered.count("mm") >= 12
 
 
 def test_forward_and_backward_agree_with_numpy(tmp_path):

@@ -13,8 +13,10 @@ def derive(node: Any, grads: list[Any], direct: bool) -> Any:
     results = NotImplemented
     if direct:
         grad = grads[0]
-        large = is_large(node, None if grad is None else grad._array.size)
-        results = Kernels.backward(node, grads) if large else straight.pull(node, grads)
+        if is_large(node, None if grad is None else grad._array.size):
+            results = Kernels.backward(node, grads)
+        if results is NotImplemented:
+            results = straight.pull(node, grads)
     if results is NotImplemented:
         results = node.plan.uniform(node, grads) if node.types is None else node.apply(grads)
     return results

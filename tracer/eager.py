@@ -254,6 +254,11 @@ def evaluate(op: Op, inputs: Any, arrays: Any, attrs: dict[str, Any]) -> Any:
             restore(token)
 
 
+def offered(op: Op, arrays: Any, attrs: dict[str, Any]) -> Any:
+    """`evaluate` of arrays alone."""
+    return evaluate(op, arrays, arrays, attrs)
+
+
 def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception) -> Exception:
     """NumPy refused: inference says in torch's words what is wrong."""
     numbers = () if op.promote is None else (int, float, complex, np.generic)
@@ -342,7 +347,7 @@ def run_marking(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
 
 
 install_bottom(run, run_marking)
-as_eager.evaluate = lambda op, arrays, attrs: evaluate(op, arrays, arrays, attrs)
+as_eager.evaluate = offered
 
 __all__ = ["PLAIN_CLASSES", "cast_array", "history", "input_type", "record", "refresh_view",
            "run"]  # fmt: skip

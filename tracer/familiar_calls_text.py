@@ -9,7 +9,7 @@ import numpy as np
 from ..ir.bind import state
 from ..ir.op import Op
 from ..ir.texts import function_of
-from .eager import evaluate
+from .eager import offered
 from .fast import leaf_edge
 from .large import is_large
 from .places import user_place
@@ -93,7 +93,7 @@ class _Writer:
         self.building: list[str] = []
         self.space: dict[str, Any] = {
             "SavedOutput": SavedOutput, "Storage": Storage, "Tensor": Tensor, "View": View,
-            "__name__": __name__, "asarray": np.asarray, "cast": cast_array, "evaluate": evaluate,
+            "__name__": __name__, "asarray": np.asarray, "cast": cast_array, "offered": offered,
             "leaf_edge": leaf_edge, "new": object.__new__, "next_sequence": next_sequence,
             "state": state, "user_place": user_place,
         }  # fmt: skip
@@ -121,8 +121,8 @@ class _Writer:
             self.space[f"f{number}"] = step.op.numpy
             self.space[f"k{number}"] = step.attrs
             if self.is_offered(step):
-                self.space[f"p{number}"] = step.op
-                call = f"evaluate(p{number}, (), [{', '.join(operands)}], k{number})"
+                self.space[f"q{number}"] = step.op
+                call = f"offered(q{number}, [{', '.join(operands)}], k{number})"
             else:
                 operands += [f"**k{number}"] if step.attrs else []
                 call = f"f{number}({', '.join(operands)})"

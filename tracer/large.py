@@ -54,9 +54,21 @@ class Kernels:
 def is_large(op: Any, arrays: Any) -> bool:
     """Is a call of `op` large?"""
     if op.kind == "product":
-        work = arrays[-2].size * arrays[-1].shape[-1] if arrays[-1].ndim > 1 else 0
+        work = multiplications(arrays[-2].size, arrays[-1].shape)
         return work >= MANY and (work >> RECORDED >= MANY or not is_recorded())
     return any_large(arrays) and (any_large(arrays, LARGE << RECORDED) or not is_recorded())
+
+
+def multiplications(size: int, shape: tuple[int, ...]) -> int:
+    """How many a matrix product makes whose operands have a size and a shape; vectors have few."""
+    return size * shape[-1] if len(shape) > 1 else 0
+
+
+def is_large_type(op: Any, types: Any) -> bool:
+    """Is a call of `op` on operands of these types (or None) large?"""
+    if op.kind == "product":
+        return multiplications(types[-2].numel, types[-1].shape) >= MANY
+    return any(t is not None and t.numel >= LARGE for t in types)
 
 
 def is_recorded() -> bool:

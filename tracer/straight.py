@@ -12,6 +12,8 @@ Note [Straight derivatives]
             t1 = f1(t0, **k1)    # expand
             return t1,
 
+    Large calls among them are offered to native kernels, as when the rules run on tensors.
+
     What cannot be built like that (numbers among the saved values, 16-bit floats, rules that look
     at more than types) runs as it always did.
 """
@@ -29,6 +31,8 @@ from ..ir.graph import Node, Var
 from ..ir.interp import evaluate_op, look
 from ..ir.texts import function_of
 from ..ir.types import FROM_NUMPY
+from .eager import offered
+from .large import is_large_type
 from .quiet import quietly
 from .tensor import PLAIN, Tensor
 
@@ -170,6 +174,9 @@ def _lines(node: Node, number: int, names: dict[Var, str], space: dict[str, Any]
         text = f"evaluate_op(f{number}, [{listed}], i{number}, k{number}, o{number})"
         return [f"    {', '.join(targets)}, = {text}"]
     text = f"f{number}({', '.join([*values, f'**k{number}'] if attrs else values)})"
+    if not op.moves_data and is_large_type(op, types):  # see Note [Large calls]
+        space[f"f{number}"], space["offered"] = op, offered
+        text = f"offered(f{number}, [{listed}], k{number})"
     many = op.many_outputs or len(op.outputs) > 1
     stored = f"{', '.join(targets)}{',' if many else ''}"
     lines = [f"    {stored} = {text}"]
