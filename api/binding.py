@@ -51,8 +51,9 @@ class Binding:
         self.executor = self.function.forward(self.wanted)
         if self.executor.native is None:
             raise Unbindable
-        if self.wanted and self.function.split(self.wanted).overwritten:
-            raise Unbindable  # these are copied before the call
+        if self.wanted and (self.function.split(self.wanted).overwritten
+                            or self.function.generators):  # fmt: skip
+            raise Unbindable  # these are copied before the call, as are states
         if hook_uses.value:
             raise Unbindable
         self.words = [*watch.of_slot(epoch, "value"), *watch.of_slot(hook_uses, "value"),

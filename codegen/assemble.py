@@ -25,6 +25,7 @@ from ..ir.program import (
     Word,
 )
 from . import (
+    draws,  # noqa: F401  enters its template
     expand_frames,  # noqa: F401  enters its rules
     expand_order,  # noqa: F401  enters its rules
     expand_windows,  # noqa: F401  enters its rules

@@ -26,7 +26,7 @@ def kind_of(node: Node) -> str:
     lower = node.op.lower
     if isinstance(lower, View):
         return VIEW
-    if node.op.random or not native_types(node):
+    if not native_types(node):
         return HOST
     if isinstance(lower, Own):
         return OWN[lower.kind]

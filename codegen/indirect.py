@@ -19,9 +19,11 @@ BOUND = {"gather": RuntimeError}  # what an index out of range raises; IndexErro
 
 def can(node: Node) -> bool:
     """Is the node one of OPS in a form that has indices and elements?"""
+    if node.op.name not in OPS:
+        return False
     source, *indices = node.inputs
     return bool(
-        node.op.name in OPS and source is not None and source.shape and 0 not in source.shape
+        source is not None and source.shape and 0 not in source.shape
         and all(i is not None and i.dtype.name in ("int32", "int64") for i in indices)
         and (node.op.name != "gather" or indices[0].shape)  # type: ignore[union-attr]
     )  # fmt: skip

@@ -74,6 +74,9 @@ def entry_text(program: Program, name: str) -> str:
     if hosts:
         raise ExportError(f"{name} cannot be exported: {', '.join(hosts)} would run in Python, as "
                           "there is no native kernel")  # fmt: skip
+    if any(kernel.kind == "draw" for kernel in program.kernels):
+        raise ExportError(f"{name} cannot be exported: it draws random numbers from a generator of "
+                          "this process; pass them in")  # fmt: skip
     launches = [s for s in program.steps if isinstance(s, Launch) and s.chunks]
     offsets = plan_memory(program).offsets
     most = max([1, *(len(s.words) for s in launches)])

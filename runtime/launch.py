@@ -111,7 +111,9 @@ class Runnable:
         self.trusted = False
         self.early = written_early(program)
         self.may_fail = any(map(can_fail, program.steps))
-        self.long = sum(k.bytes for k in program.kernels) > LONG
+        # a generator may be drawn from by one thread at a time
+        draws = any(k.kind == "draw" for k in program.kernels)
+        self.long = not draws and sum(k.bytes for k in program.kernels) > LONG
         self.fresh = self.entry()
         if self.fresh != self.through_python and (program.errors or program.written):
             self.fresh = self.with_status(self.fresh)

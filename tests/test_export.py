@@ -118,3 +118,7 @@ def test_branches_and_host_calls_are_refused_by_name(tmp_path):
     solving(torch.eye(3))
     with pytest.raises(ExportError, match="svd"):
         solving.export(tmp_path / "b")
+    noisy = torch.compile(lambda x: torch.nn.functional.dropout(x, 0.5))
+    noisy(torch.randn(3))
+    with pytest.raises(ExportError, match="draws random numbers"):
+        noisy.export(tmp_path)

@@ -157,3 +157,47 @@ graph @f(%0: u8[5056] random) {
 def test_the_verifier_knows_states(text, message):
     with pytest.raises(VerifyError, match=message):
         verify(ir.parse(text))
+
+
+DRAWN = {
+    "dropout": lambda x: F.dropout(x * 2, 0.3) + 1,
+    "alpha dropout": lambda x: F.alpha_dropout(x, 0.4, training=True),
+    "uniform": lambda x: x + torch.rand(x.shape),
+    "uniform doubles": lambda x: x + torch.rand(x.shape, dtype=torch.float64),
+    "bernoulli": lambda x: x * torch.empty(x.shape).bernoulli_(0.2),
+    "several": lambda x: (torch.rand(3), F.dropout(x, 0.5), torch.rand(2, dtype=torch.float64)),
+    "unused": lambda x: (torch.rand(7), x * 2)[1],
+    "many": lambda x: F.dropout(x.expand(300, 2, 3), 0.1),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("grad", [False, True])
+def test_native_draws_are_the_generators_own(name, grad):
+    """The engine's words are made anew after 624: calls come to that place in all ways."""
+    function = DRAWN[name]
+    compiled = torch.compile(function)
+    found = []
+    for call in (function, compiled):
+        torch.manual_seed(7)
+        seen = [call(torch.ones(2, 3, requires_grad=grad)) for _ in range(60)]
+        found.append((seen, torch.get_rng_state(), torch.randn(3)))
+    (eager, *after), (native, *then) = found
+    assert all(map(torch.equal, after, then))
+    for a, b in zip(eager, native):
+        a, b = (v if isinstance(v, tuple) else (v,) for v in (a, b))
+        assert all(map(torch.equal, a, b))
+    executors = compiled.traces[next(iter(compiled.traces))][0].root.function.ready(())
+    assert grad or not any(e.native.host_calls for e in executors)
+
+
+def test_native_draws_of_a_generator_of_ones_own():
+    generator = torch.Generator()
+    compiled = torch.compile(lambda x: x + torch.rand(312, generator=generator))
+    for count in (1, 2, 3, 5):  # two of them are 624 words
+        states = []
+        for call in (compiled, lambda x: x + torch.rand(312, generator=generator)):
+            generator.manual_seed(count)
+            values = [call(torch.zeros(312)) for _ in range(count)]
+            states += [values[-1].tolist(), generator.get_state().tolist()]
+        assert states[:2] == states[2:]

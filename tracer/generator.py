@@ -206,8 +206,15 @@ class Generator:
     def snapshot(self) -> Snapshot:
         """What `state` would say now, for when it is asked."""
         key, position = self._engine()
-        return Snapshot(key.copy(), position, self._seed, self._fresh, self.next_normal,
+        # native code draws in the engine's own memory
+        fresh = self._fresh and position == _WORDS and int(key[0]) == self._seed & 0xFFFFFFFF
+        return Snapshot(key.copy(), position, self._seed, fresh, self.next_normal,
                         self._single_normal)  # fmt: skip
+
+    @property
+    def address(self) -> int:
+        """Where the engine is: 624 words and the position among them; 0 where that is not known."""
+        return 0 if self._memory is None else int(self._bits.ctypes.state_address)
 
     def _engine(self) -> tuple[Array, int]:
         """The words of mt19937 and the position of the next one."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, define
+from ..op import Decompose, Template, define
 from ..types import DType, TensorType, uint8
 from .views import zeros
 
@@ -53,7 +53,7 @@ def _draw_infer(*operands: Any, size: Ints, dtype: DType, **_: Any) -> TensorTyp
 
 
 draw = define("draw", "*operands -> result", numpy=_draw, infer=_draw_infer, random=True,
-              kind="random")  # fmt: skip
+              kind="random", lower=Template("draw"))  # fmt: skip
 
 
 def _sample(state: np.ndarray, *operands: np.ndarray, distribution: str, size: Ints, dtype: DType,
