@@ -28,6 +28,7 @@ from . import (
     draws,  # noqa: F401  enters its template
     expand_frames,  # noqa: F401  enters its rules
     expand_order,  # noqa: F401  enters its rules
+    expand_scatter,  # noqa: F401  enters its rules
     expand_windows,  # noqa: F401  enters its rules
     order,  # noqa: F401  enters its templates
     scan,  # noqa: F401  enters its template
@@ -43,6 +44,7 @@ from .emit import emit
 from .kernel import LOAD, MODIFY, STORE, TALLY, Kernel, Lowering, describe
 from .lines import STATUS_WORD
 from .nest import Nest
+from .pairs import of_complex
 from .pieces import in_pieces
 from .schedule import Scheduler
 from .sharing import Sharing
@@ -76,7 +78,7 @@ class Assembler:
         self.plan = Scheduler(self.graph)
         self.lower()
         for k, item in enumerate(self.graph.inputs):
-            self.add_buffer(item.var, INPUT, k, item.name or f"in{k}")
+            self.add_buffer(self.plan.stored(item.var), INPUT, k, item.name or f"in{k}")
         results = self.place_outputs()
         gone = {id(tail.product) for tail in self.tails.values()}
         for cluster in self.plan.clusters:
@@ -141,15 +143,16 @@ class Assembler:
             if output.kind == WRITE:
                 target = output.target
                 assert target is not None
-                if output.donated and self.sharing.fits(var, self.graph.inputs[target].var):
+                source = self.plan.stored(self.graph.inputs[target].var)
+                if output.donated and self.sharing.fits(var, source):
                     self.place[var] = target
                 else:
                     self.add_buffer(var, TEMPORARY)
-                results.append(Result(var.type, self.place[var], target))
+                results.append(Result(output.var.type, self.place[var], target))
             else:
                 self.add_buffer(var, OUTPUT, fresh, f"out{fresh}")
                 fresh += 1
-                results.append(Result(var.type, self.place[var]))
+                results.append(Result(output.var.type, self.place[var]))
         return results
 
     def take_memory(self, cluster: Cluster) -> None:
@@ -247,12 +250,12 @@ class Assembler:
     def emit_host(self, node: Node) -> None:
         operands = tuple(None if v is None else strided(self.operand(v)) for v in node.inputs)
         results = tuple(strided(self.result(v)) for v in node.outputs)
+        op, operands, results = of_complex(node.op, operands, results)
         number = self.plan.number[node]
         nodes = (number,) if number >= 0 else ()
         place = f"  @{node.place}" if node.place else ""
-        self.infos.append(KernelInfo(node.op.name, "host", f"host call {node.op.name}{place}",
-                                     nodes))  # fmt: skip
-        self.steps.append(HostCall(node.op, operands, node.attrs, results, len(self.infos) - 1))
+        self.infos.append(KernelInfo(op.name, "host", f"host call {op.name}{place}", nodes))
+        self.steps.append(HostCall(op, operands, node.attrs, results, len(self.infos) - 1))
 
 
 def strided(o: Operand) -> Strided:

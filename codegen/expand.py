@@ -13,18 +13,15 @@ from typing import Any
 from ..ir.builder import Builder, Symbol
 from ..ir.graph import Graph, Input, Node, Output, Var
 from ..ir.op import TABLE
-from ..ir.ops.gathering import places
 from ..ir.passes import canonical, decompose
 from ..ir.scalar import HALVES
-from ..ir.types import FLOAT, float32, int32
+from ..ir.types import float32
 from .affine import strides_of
 from .classify import HOST, kind_of, native_types
-from .private import COORDINATE, JOINED, PRODUCT, UPDATE, WINDOW, Ints, numel, region, slices
+from .private import COORDINATE, JOINED, PRODUCT, WINDOW, Ints, numel, region, slices
 
 Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
-
-LARGEST_INT32 = 2**31 - 1
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -62,19 +59,29 @@ def widened(node: Node, *operands: Any, **attributes: Any) -> Any:
 def _expanded(node: Node, function: Rule | None) -> list[Node]:
     if function is None or not native_types(node):
         return [node]
+
+    def results() -> Any:
+        operands = [None if v is None else Symbol(v) for v in node.inputs]
+        return function(*operands, **node.attributes)
+
+    found = built(node.present(), results, node)
+    return [node] if found is None else _renamed(*found, node)
+
+
+def built(inputs: list[Var], function: Callable[[], Any], node: Node) -> Any:
+    """What `function` computes for a node: nodes in ops that codegen has, and the results."""
     builder = Builder("expansion")
     builder.place, builder.origin = node.place, node.origin
     with builder.building():
-        operands = [None if v is None else Symbol(v) for v in node.inputs]
-        results = function(*operands, **node.attributes)
+        results = function()
     if results is None:
-        return [node]
-    listed = results if isinstance(results, tuple) else (results,)
-    inputs = tuple(Input(v) for v in dict.fromkeys(node.present()))
-    graph = Graph("expansion", inputs, tuple(builder.nodes), tuple(Output(s.var) for s in listed))
+        return None
+    listed = results if isinstance(results, tuple | list) else (results,)
+    graph = Graph("expansion", tuple(map(Input, dict.fromkeys(inputs))), tuple(builder.nodes),
+                  tuple(Output(s.var) for s in listed))  # fmt: skip
     graph = canonical.run(decompose.run(graph))
     nodes = [n for inner in graph.nodes for n in expand(inner)]
-    return _renamed(nodes, [o.var for o in graph.outputs], node)
+    return nodes, [o.var for o in graph.outputs]
 
 
 def _renamed(nodes: list[Node], results: list[Var], node: Node) -> list[Node]:
@@ -156,26 +163,6 @@ def joined(size: Ints, parts: list[tuple[Any, Ints]]) -> Any:
                   regions=tuple(region(size, place) for _, place in parts))  # fmt: skip
 
 
-@rule("slice_scatter")
-def slice_scatter(base: Any, src: Any, *, dim: int, start: int, stop: int, step: int) -> Any:
-    size = tuple(base.shape)
-    length = src.shape[dim]
-    if step != 1 or not length or not numel(size):
-        return None
-    zero = (0,) * len(size)
-
-    def at(k: int) -> Ints:
-        return tuple(k if d == dim else 0 for d in range(len(size)))
-
-    def upto(k: int) -> Ints:
-        return tuple(k if d == dim else n for d, n in enumerate(size))
-
-    src = src.to(base.dtype)
-    before = slices(base, zero, upto(start))
-    after = slices(base, at(start + length), size)
-    return joined(size, [(src, at(start)), (before, zero), (after, at(start + length))])
-
-
 @rule("constant_pad_nd")
 def constant_pad(x: Any, *, pad: Ints, value: Any) -> Any:
     pairs = [(0, 0)] * (len(x.shape) - len(pad) // 2)
@@ -235,110 +222,6 @@ def roll(x: Any, *, shifts: Ints, dims: Ints) -> Any:
             size, [(head, zero), (tail, tuple(k if e == d else 0 for e in range(len(size))))]
         )
     return x
-
-
-# --- scattering ----------------------------------------------------------------------------------
-
-
-def update(base: Any, src: Any, strides: Ints, indices: list[Any], add: bool, free: int = 0,
-           wraps: bool = False) -> Any:  # fmt: skip
-    """`indices` are (index, factor, its strides along src, how many values it may take)."""
-    found = tuple((factor, steps, limit) for _, factor, steps, limit in indices)
-    return UPDATE(base, src, *(i for i, *_ in indices), strides=strides, offset=0, found=found,
-                  add=add, free=free, wraps=wraps)  # fmt: skip
-
-
-def spread_steps(shape: Ints) -> Ints:
-    return tuple(s if n != 1 else 0 for s, n in zip(strides_of(shape), shape))
-
-
-def _scatter(add: bool) -> Rule:
-    def along(base: Any, index: Any, src: Any, *, dim: int) -> Any:
-        if not base.ndim or not numel(index.shape) or index.ndim != base.ndim:
-            return None
-        src = slices(src, (0,) * src.ndim, tuple(index.shape))
-        rest = [n for d, n in enumerate(base.shape) if d != dim]
-        if index.shape[dim] == 1 and rest == [n for d, n in enumerate(index.shape) if d != dim]:
-            return one_hot(base, index, src, dim, add)
-        steps = list(strides_of(tuple(base.shape)))
-        along_dim, steps[dim] = steps[dim], 0
-        where = [(index, along_dim, spread_steps(tuple(index.shape)), base.shape[dim])]
-        return update(base, src, tuple(steps), where, add)
-
-    return along
-
-
-def one_hot(base: Any, index: Any, src: Any, dim: int, add: bool) -> Any:
-    """One index per line: every element compares its own place with it."""
-    shape = tuple(base.shape)
-    steps = tuple(int(d == dim) for d in range(len(shape)))
-    here = COORDINATE(size=shape, strides=steps, offset=0)
-    index = places(index, shape[dim])
-    if shape[dim] <= LARGEST_INT32:  # twice as many fit in a register
-        here, index = here.to(int32), index.to(int32)
-    hit = here.eq(index.expand(shape))
-    value = src.expand(shape)
-    return (base + value if add else value).where(hit, base)
-
-
-RULES["scatter"], RULES["scatter_add"] = _scatter(False), _scatter(True)
-
-
-@rule("index_put")
-def index_put(base: Any, values: Any, *indices: Any, spec: Any, accumulate: bool) -> Any:
-    if not base.ndim or (base.dtype.category < FLOAT and accumulate and base.dtype.name == "bool"):
-        return None
-    places = [d for d, used in enumerate(spec) if used]
-    common = max((tuple(i.shape) for i in indices), key=len)
-    if any(tuple(i.shape) != common for i in indices) or not numel(common):
-        return None
-    adjacent = places == list(range(places[0], places[-1] + 1))
-    lead = places[0] if adjacent else 0
-    kept = [d for d in range(base.ndim) if d not in places]
-    shape = (*(base.shape[d] for d in kept[:lead]), *common, *(base.shape[d] for d in kept[lead:]))
-    if not numel(shape):
-        return None
-    steps = strides_of(tuple(base.shape))
-    own = (*(steps[d] for d in kept[:lead]), *(0,) * len(common), *(steps[d] for d in kept[lead:]))
-    inner = spread_steps(common)
-    rest = len(shape) - lead - len(common)
-    along = (*(0,) * lead, *inner, *(0,) * rest)
-    where = [(i, steps[p], along, base.shape[p]) for i, p in zip(indices, places)]
-    values = values.to(base.dtype).expand(shape)
-    return update(base, values, own, where, accumulate, wraps=True)
-
-
-@rule("embedding_grad")
-def embedding_grad(grad: Any, indices: Any, *, count: int, padding_idx: int,
-                   scale_grad_by_freq: bool) -> Any:  # fmt: skip
-    width = grad.shape[-1]
-    if scale_grad_by_freq or not numel(grad.shape):
-        return None
-    rows = grad.view((numel(indices.shape), width))
-    flat = indices.view((numel(indices.shape),))
-    if padding_idx >= 0:
-        rows = rows.masked_fill(flat.eq(padding_idx).unsqueeze(1), 0)
-    where = [(flat, width, (1, 0), count)]
-    return update(filled((count, width), 0, grad.dtype), rows, (0, 1), where, True)
-
-
-def _planes(add: bool) -> Rule:
-    def rule_(x: Any, indices: Any, *, size: Ints) -> Any:
-        dims = len(size)
-        lead, volume = numel(x.shape[:-dims]), numel(size)
-        inside = numel(x.shape[-dims:])
-        if not lead * volume * inside:
-            return None
-        flat = x.reshape((lead, inside))
-        where = [(indices.reshape((lead, inside)), 1, (inside, 1), volume)]
-        zero = filled((lead, volume), 0, x.dtype)
-        result = update(zero, flat, (volume, 0), where, add, free=1)
-        return result.view((*x.shape[:-dims], *size))
-
-    return rule_
-
-
-RULES["plane_scatter"], RULES["max_unpool"] = _planes(True), _planes(False)
 
 
 # --- extrema with indices ------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..ir.op import TABLE
 from .affine import strides_of
-from .expand import filled, flip, joined, padded, rule, update
+from .expand import filled, flip, joined, padded, rule
+from .expand_scatter import update
 from .expand_windows import FLOATS, add_windows, bordered, windows
 from .private import WINDOW, Ints, numel, slices
 

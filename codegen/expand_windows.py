@@ -11,7 +11,8 @@ from typing import Any
 
 from ..ir.op import TABLE
 from .affine import strides_of
-from .expand import filled, padded, rule, update
+from .expand import filled, padded, rule
+from .expand_scatter import update
 from .private import CONTRACTION, COORDINATE, PRODUCT, WINDOW, Ints, numel
 
 FLOATS = ("float32", "float64")

@@ -13,6 +13,7 @@ from . import indirect
 from .affine import Expr, Strided, Unfoldable, delinear, plus, scaled, through
 from .classify import FREE, GATHER, HOST, MAP, UPDATE, VIEW, kind_of
 from .expand import expand, turned
+from .pairs import Pairs
 
 DIVISIONS = ("floor_divide", "floor_divide_mode", "trunc_divide", "remainder", "fmod")
 
@@ -28,6 +29,7 @@ class Sources:
         self.outputs: list[tuple[Output, Var]] = []
         self.inside: dict[Var, tuple[Var, Strided]] = {}  # values stored as a part of another
         self.same: dict[Var, Var] = {}
+        self.pairs = Pairs(self.same)
         self.nodes = self.expanded()
         self.nodes += self.own_outputs()
 
@@ -35,16 +37,24 @@ class Sources:
         """The graph's nodes in ops that have kernels; expansions that agree are made once."""
         nodes: list[Node] = []
         first: dict[object, Node] = {}
+
+        def add(made: Node, position: int) -> None:
+            made = self.renamed(made)
+            key = made.op, made.inputs, made.attrs
+            if made.op.random or first.setdefault(key, made) is made:
+                self.number.update(dict.fromkeys(made.outputs, position))
+                nodes.append(made)
+            else:
+                self.same.update(zip(made.outputs, first[key].outputs))
+
         for position, node in enumerate(self.graph.nodes):
-            for made in expand(node):
-                made = self.renamed(made)
-                key = made.op, made.inputs, made.attrs
-                if made.op.random or first.setdefault(key, made) is made:
-                    self.number.update(dict.fromkeys(made.outputs, position))
-                    nodes.append(made)
-                else:
-                    self.same.update(zip(made.outputs, first[key].outputs))
-        nodes = turned(nodes, {self.same.get(o.var, o.var) for o in self.graph.outputs})
+            for real in self.pairs.real(self.renamed(node)):
+                for made in expand(real):
+                    add(made, position)
+        for output in self.graph.outputs:
+            for made in self.pairs.joined(output.var):
+                add(made, -1)
+        nodes = turned(nodes, {self.stored(o.var) for o in self.graph.outputs})
         for node in nodes:
             self.enter(node, self.number.get(node.outputs[0], -1))
         return nodes
@@ -54,6 +64,11 @@ class Sources:
         if inputs == node.inputs:
             return node
         return Node(node.op, inputs, node.outputs, node.attrs, node.place, node.origin)
+
+    def stored(self, var: Var) -> Var:
+        """The value that is brought to memory for one of the graph's."""
+        memory = self.pairs.memory(var)
+        return self.same.get(memory, memory)
 
     def enter(self, node: Node, number: int = -1) -> Node:
         kind = kind_of(node)
@@ -67,7 +82,7 @@ class Sources:
         """Every output gets a value of its own: inputs, views and repeated ones are copied."""
         copies, taken = [], set()
         for output in self.graph.outputs:
-            var = source = self.same.get(output.var, output.var)
+            var = source = self.stored(output.var)
             node = self.producer.get(var)
             if node is None or var in taken or self.kinds[node] in (VIEW, FREE):
                 var = Var(source.type)

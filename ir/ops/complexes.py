@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, define
+from ..op import Decompose, Scalar, define
 from ..types import COMPLEX, DType, TensorType, bool_, broadcast_shapes, default_dtype, type_word
 from ..value import Value, public
 from .kinds import require_value, view
@@ -85,6 +85,7 @@ real_op = define(
     "real", "self -> result", numpy=lambda x: np.ascontiguousarray(x.real).reshape(x.shape),
     infer=lambda self: TensorType(self.dtype.to_real(), self.shape), kind="pointwise",
     vjp=dict(self=lambda grad, self_type: grad.to(self_type.dtype)), samples=_samples,
+    lower=Scalar(lambda s, x: s.real(x)),
 )  # fmt: skip
 
 
@@ -122,6 +123,7 @@ def _conjugate(name: str, node: str) -> Any:
     return define(
         name, "self -> result", numpy=np.conjugate, infer=lambda self: self, kind="pointwise",
         node=node, vjp=dict(self=lambda grad: conj(grad)), samples=_samples,
+        lower=Scalar(lambda s, x: s.conj(x)),
     )  # fmt: skip
 
 
@@ -239,6 +241,7 @@ def _two_reals(rng: np.random.Generator) -> list[Any]:
 complex_op = define(
     "complex", "real imag -> result", numpy=_complex, infer=_complex_infer, kind="pointwise",
     vjp=dict(real=lambda grad: real(grad), imag=lambda grad: imag(grad)), samples=_two_reals,
+    lower=Scalar(lambda s, a, b: s.complex(a, b)),
 )  # fmt: skip
 polar_op = define(
     "polar", "abs angle -> result", infer=_complex_infer, kind="pointwise", samples=_two_reals,
@@ -286,7 +289,7 @@ def _angle_vjp(grad: Any, self: Any) -> Any:
 angle_op = define(
     "angle", "self -> result", numpy=_angle, kind="pointwise",
     infer=lambda self: TensorType(_angle_dtype(self.dtype), self.shape),
-    vjp=dict(self=_angle_vjp), samples=_samples,
+    vjp=dict(self=_angle_vjp), samples=_samples, lower=Scalar(lambda s, x: s.angle(x)),
 )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ from wengert.ir import interp, packing, passes
 from wengert.ir.builder import Builder
 from wengert.ir.types import BY_NAME, TensorType, from_bfloat16, to_bfloat16
 
-TOLERANCE = {"float32": 2e-5, "float64": 1e-11, "float16": 4e-3, "bfloat16": 3e-2}
+TOLERANCE = {"float32": 2e-5, "float64": 1e-11, "float16": 4e-3, "bfloat16": 3e-2,
+             "complex64": 2e-5, "complex128": 1e-11}  # fmt: skip
 
 
 def sample(type_, rng):
