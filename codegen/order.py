@@ -50,6 +50,7 @@ class Order:
         self.key = self.raw = f"i{self.bits}"
         self.byte = -1 if self.bits == 8 else 255
         self.short = 16 * self.size  # up to here, counting bytes takes longer than insertion
+        self.single = 32  # the same, where one element is wanted
         self.few = 16  # of a long line too, where most elements are not among them
         m = Emitter()
         raw = m.emit(f"load {self.raw}, ptr %x.p, align {self.size}", self.raw)
