@@ -159,9 +159,15 @@ def _rest(name: str, function: Any) -> Any:
     return evaluate
 
 
+def _remainder(a: Any, b: Any) -> Any:
+    """What is left; where nothing is, a zero with the sign of `a`, as in torch."""
+    left = np.remainder(a, b)
+    return np.where(left == 0, np.copysign(left, a), left) if left.dtype.kind == "f" else left
+
+
 remainder = pointwise(
     "remainder", "self other -> result",
-    numpy=_rest("remainder", np.remainder), scalar=lambda s, a, b: s.remainder(a, b),
+    numpy=_rest("remainder", _remainder), scalar=lambda s, a, b: s.remainder(a, b),
     node="RemainderBackward1", number_nodes=(None, "RemainderBackward0"),
     vjp=dict(self=lambda grad: grad,
              other=lambda grad, self, other: -grad * div(self, other, rounding_mode="floor")),
