@@ -1,0 +1,120 @@
+"""The suite in each mode: numbers of threads, states of the cache, nothing in PATH.
+
+    python tests/reliability/modes.py [--only WORD] [--folder FOLDER] [what pytest is to be given]
+
+Each mode is a run of pytest in a process of its own. Shown are what passed, was skipped and failed,
+why tests were skipped, and the tests whose compiled graphs gave other bits than in the first mode:
+this file is also the plugin that writes a digest of every test's results. Modes share a folder for
+the cache: the first that uses it finds it empty, the next full, the last with every file damaged.
+FOLDER keeps it, reports and digests.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+DIGESTS = "WENGERT_DIGESTS"  # names the file to write to
+MODES = {
+    "1 thread, no cache": {"WENGERT_NUM_THREADS": "1", "WENGERT_CACHE": "0"},
+    "4 threads, cold cache, empty PATH": {"WENGERT_NUM_THREADS": "4", "PATH": ""},
+    "2 threads, warm cache": {"WENGERT_NUM_THREADS": "2"},
+    "2 threads, damaged cache": {"WENGERT_NUM_THREADS": "2"},
+}
+
+
+# --- as a plugin ---------------------------------------------------------------------------------
+
+
+def pytest_configure(config):
+    """From now on results of compiled graphs are hashed as they are made."""
+    if DIGESTS not in os.environ:
+        return
+    from wengert.backend import CompiledGraph
+
+    call = CompiledGraph.__call__
+
+    def hashed(graph, *arrays):
+        results = call(graph, *arrays)
+        for array in results:
+            config.digest.update(array.tobytes())
+        return results
+
+    config.digest, CompiledGraph.__call__ = hashlib.sha256(), hashed
+
+
+def pytest_runtest_setup(item):
+    if DIGESTS in os.environ:
+        item.config.digest = hashlib.sha256()
+
+
+def pytest_runtest_teardown(item):
+    if DIGESTS in os.environ:
+        with open(os.environ[DIGESTS], "a") as file:
+            file.write(f"{item.config.digest.hexdigest()} {item.nodeid}\n")
+
+
+# --- as a script ---------------------------------------------------------------------------------
+
+
+def damage(folder):
+    """Cuts every second file short and changes a byte of the others."""
+    files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    for k, path in enumerate(files):
+        data = bytearray(path.read_bytes())
+        if k % 2 and data:
+            data[len(data) // 2] ^= 0x10
+        path.write_bytes(data if k % 2 else data[: len(data) // 2])
+    return len(files)
+
+
+def run(mode, folder, arguments):
+    """pytest's report of one mode; the digest of each test is left beside it."""
+    digests = folder / f"{mode}.digests"
+    digests.write_text("")
+    environment = {"WENGERT_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(HERE),
+                   "PYTHONHASHSEED": "0", DIGESTS: str(digests), **MODES[mode]}  # fmt: skip
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "modes", "-rsfE",
+               "--tb=short", *arguments]  # fmt: skip
+    done = subprocess.run(command, cwd=HERE.parent.parent, text=True, capture_output=True,
+                          env={**os.environ, **environment})  # fmt: skip
+    (folder / f"{mode}.txt").write_text(done.stdout + done.stderr)
+    return done.stdout + done.stderr
+
+
+def differing(mode, folder):
+    """Tests that gave other bits than in the first mode, and how many could be compared."""
+    files = [folder / f"{name}.digests" for name in (next(iter(MODES)), mode)]
+    first, other = (dict(reversed(line.split(" ", 1)) for line in file.read_text().splitlines())
+                    for file in files)  # fmt: skip
+    common = first.keys() & other.keys()
+    return sorted(name for name in common if first[name] != other[name]), len(common)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="modes whose name has this word")
+    parser.add_argument("--folder", default=tempfile.mkdtemp(), help="for the cache and reports")
+    options, arguments = parser.parse_known_args()
+    folder = Path(options.folder)
+    (folder / "cache").mkdir(mode=0o700, exist_ok=True)
+    failed = 0
+    for mode in (name for name in MODES if options.only in name):
+        if "damaged" in mode:
+            print(f"{damage(folder / 'cache')} files damaged", flush=True)
+        report = run(mode, folder, arguments)
+        names, count = differing(mode, folder)
+        print(f"{mode}: {report.strip().splitlines()[-1]}")
+        print(*re.findall(r"^(?:SKIPPED|FAILED|ERROR).*", report, re.M), sep="\n")
+        print(f"{len(names)} of {count} tests gave other bits", *names, sep="\n  ", flush=True)
+        failed += bool(names) or " failed" in report or " error" in report
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
