@@ -38,6 +38,8 @@ class Step(NamedTuple):
     def is_plain(self) -> bool:
         """Could the op be run by its NumPy evaluation alone, and its node be made again?"""
         op = self.op
+        if not self.outputs:  # of an empty tensor in pieces
+            return False
         if op.random or op.data_shape or op.restrides or op.node == "NotImplemented":
             return False
         tensors = [v for v in self.inputs if isinstance(v, Tensor)]

@@ -169,3 +169,10 @@ def test_a_run_time_number_beside_one_element(dtype, monkeypatch):
         return number + x, x / number, x.clamp(number)
 
     check(program, lambda: [torch.tensor(1.5, dtype=dtype), 0.5], monkeypatch)
+
+
+def test_pieces_of_nothing_are_none_however_often():
+    for _ in range(8):
+        assert torch.empty(0).unbind() == ()
+        with pytest.raises(RuntimeError, match="non-empty TensorList"):
+            torch.hstack(torch.empty(0))
