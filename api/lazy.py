@@ -9,7 +9,8 @@ from typing import Any
 MODULES = (
     "accelerator", "amp", "backends", "compiler", "cuda", "distributed", "distributions", "func",
     "functional", "futures", "jit", "mps", "multiprocessing", "nn", "onnx", "optim", "profiler",
-    "random", "return_types", "serialization", "storage", "testing", "utils", "version", "xpu",
+    "random", "return_types", "serialization", "sparse", "storage", "testing", "utils", "version",
+    "xpu",
 )  # fmt: skip
 
 # Names found in a module of the package.
@@ -36,8 +37,9 @@ NAMES = {
     **dict.fromkeys(("autocast", "clear_autocast_cache", "get_autocast_dtype", "GradScaler",
                      "is_autocast_enabled"), "amp"),
     **dict.fromkeys(
-        ("sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor",
-         "sparse_csc_tensor", "sparse_csr_tensor"), "sparse"),
+        ("sparse_bsc", "sparse_bsc_tensor", "sparse_bsr", "sparse_bsr_tensor",
+         "sparse_compressed_tensor", "sparse_coo", "sparse_coo_tensor", "sparse_csc",
+         "sparse_csc_tensor", "sparse_csr", "sparse_csr_tensor", "spmm"), "sparse"),
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "lowrank"),
     **dict.fromkeys(
         ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",

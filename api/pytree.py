@@ -1,7 +1,7 @@
 """Nested containers of tensors: flattened to leaves and a structure, and back.
 
-Tuples, named tuples, lists, dicts and dataclasses are containers, with the attributes that dicts
-and dataclasses may have besides; everything else is a leaf.
+Tuples, named tuples, lists, dicts, dataclasses and sparse tensors are containers, with the
+attributes that dicts and dataclasses may have besides; everything else is a leaf.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import collections
 import dataclasses
 from collections.abc import Iterator
 from typing import Any
+
+from .tracer.sparse import SparseTensor
 
 
 def names_and_members(value: Any) -> tuple[Any, list[Any]] | None:
@@ -22,6 +24,8 @@ def names_and_members(value: Any) -> tuple[Any, list[Any]] | None:
     if isinstance(value, dict) and not isinstance(value, collections.defaultdict):
         more = vars(value) if hasattr(value, "__dict__") else {}
         return (tuple(value), *more), [*value.values(), *more.values()]
+    if kind is SparseTensor:
+        return value.outline(), [value._indices(), value._values()]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         items = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         items.update(getattr(value, "__dict__", {}))
@@ -65,6 +69,8 @@ def rebuild(kind: Any, names: Any, items: list[Any]) -> Any:
         return dict(zip(names, items))
     if names is None:
         return kind(*items) if hasattr(kind, "_make") else kind(items)
+    if kind is SparseTensor:
+        return SparseTensor(*items, *names)
     made = kind.__new__(kind)
     if issubclass(kind, dict):
         keys, *names = names

@@ -145,10 +145,28 @@ def as_called(
                 _check_kinds(function, first, names, kinds, (), kwargs)
         try:
             return function(*args, **kwargs)
-        except AttributeError as error:
-            raise _not_a_tensor(function, first, args, kwargs, error) from None
+        except (AttributeError, TypeError) as error:
+            stranger = _overriding(args, error)
+            if stranger is None:
+                raise _not_a_tensor(function, first, args, kwargs, error) from None
+        kind = type(stranger)
+        return kind.__torch_function__(called, (kind,), args, kwargs)
 
     return called
+
+
+def _overriding(args: Any, error: Exception) -> Any:
+    """The argument that defines what the function does, by `__torch_function__`, if there is one.
+
+    It is looked for where a function has failed: those that take Values never ask.
+    """
+    if isinstance(getattr(error, "obj", None), Value):
+        return error.obj if hasattr(type(error.obj), "__torch_function__") else None  # type: ignore[attr-defined]
+    for value in args:
+        for item in value if isinstance(value, list | tuple) else (value,):
+            if hasattr(type(item), "__torch_function__"):
+                return item
+    return None
 
 
 # What may stand for a bool or an int; bools are no ints here.
@@ -210,6 +228,7 @@ def _with_out(function: Function) -> Callable[..., Any]:
     if "out" in parameter_names(call):
         return call
     called = as_called(call, 1, takes_out=call.out != "none")  # type: ignore[attr-defined]
+    called.__name__ = called.__qualname__ = function.name
     if short is None:
         return called if recalled is None else recalled(called)
     count = len(positional_names(call))
@@ -218,18 +237,19 @@ def _with_out(function: Function) -> Callable[..., Any]:
     def briefly(*args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != count or not isinstance(args[0], Value):
             return called(*args, **kwargs)
-        return short(*args)
+        try:
+            return short(*args)
+        except AttributeError:  # it says of whom, or asks that one
+            return called(*args)
 
     return briefly
 
 
-def _not_a_tensor(
-    function: Any, first: int, args: Any, kwargs: Any, error: AttributeError
-) -> Exception:
+def _not_a_tensor(function: Any, first: int, args: Any, kwargs: Any, error: Exception) -> Exception:
     """torch's TypeError, where it was an argument that lacked what all Values have."""
     from .arguments import must_be
 
-    if isinstance(error.obj, Value):
+    if not isinstance(error, AttributeError) or isinstance(error.obj, Value):
         return error
     names = positional_names(function) or ("input",)
     given = [*((names[min(k, len(names) - 1)], v) for k, v in enumerate(args)), *kwargs.items()]

@@ -259,6 +259,22 @@ def copies_of_compiled_modules(wrap):
     return [first, wrap(twin)(data(3, 4)), f(data(3, 4))]
 
 
+@scenario
+def sparse_arguments_and_results(wrap):
+    positions, w = torch.tensor([[0, 1, 1], [2, 0, 2]]), data(3, grad=True)
+
+    @wrap
+    def f(a, x):
+        return a * 2, (a @ x).sum()
+
+    seen = []
+    for k in range(4):
+        doubled, total = f(torch.sparse_coo_tensor(positions, w * k, (2, 3)), data(3, 2, k=k))
+        total.backward()
+        seen += [doubled.to_dense().detach(), total, w.grad.clone(), str(doubled.detach())]
+    return seen
+
+
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
 def test_scenario(run):
     check(run)

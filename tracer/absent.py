@@ -69,6 +69,23 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Any
 
 
 @method
+def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
+    """The elements that are not zero, in coordinate form."""
+    from .sparse import to_sparse
+
+    return to_sparse(self, sparse_dim)
+
+
+Tensor.to_sparse_coo = Tensor.to_sparse  # type: ignore[attr-defined]
+
+
+@method
+def sparse_mask(self: Tensor, mask: Any) -> Any:
+    """The elements at the positions of a sparse tensor."""
+    return mask.like(self[tuple(mask._indices())])
+
+
+@method
 def dequantize(self: Tensor) -> Any:
     """The tensor in float32: it is not quantized."""
     return self.float()
@@ -84,7 +101,7 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
 
 # --- what cannot be asked of a dense CPU tensor --------------------------------------------------
 
-_SPARSE = "sparse layouts are not supported: tensors here are dense"
+_SPARSE = "it is asked of a dense tensor; sparse ones are in coordinate form, see to_sparse()"
 _QUANTIZED = "quantized tensors are not supported"
 _REMOVED = "This function was deprecated since version 1.9 and is now removed."
 _REASONS: dict[str, tuple[type, str]] = {
@@ -93,9 +110,8 @@ _REASONS: dict[str, tuple[type, str]] = {
          "ccol_indices", "row_indices"),
         (RuntimeError, "expected sparse tensor layout but got Strided: " + _SPARSE)),
     **dict.fromkeys(
-        ("sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "smm", "sspaddmm",
-         "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr",
-         "to_sparse_bsc"),
+        ("sparse_resize_", "sparse_resize_and_clear_", "smm", "sspaddmm", "to_sparse_csr",
+         "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"),
         (RuntimeError, _SPARSE)),
     **dict.fromkeys(
         ("int_repr", "q_scale", "q_zero_point", "q_per_channel_axis", "q_per_channel_scales",

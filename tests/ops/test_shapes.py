@@ -141,7 +141,7 @@ def test_names_of_other_layouts_say_why():
     y = torch.ones(2)
     assert not y.is_cuda and not y.is_sparse and y.get_device() == -1 and y.to_dense() is y
     for name, error in (("coalesce", RuntimeError), ("q_scale", NotImplementedError),
-                        ("to_sparse", RuntimeError), ("pin_memory", RuntimeError)):  # fmt: skip
+                        ("to_sparse_csr", RuntimeError), ("pin_memory", RuntimeError)):  # fmt: skip
         with pytest.raises(error):
             getattr(y, name)()
     assert not hasattr(y, "rename")
