@@ -175,7 +175,7 @@ class _Writer:
             return self.name(result)
         if not isinstance(result, tuple | list):
             raise Unknown
-        members = "".join(f"{self.returned(v)}, " for v in result)
+        members = "".join(f"{None if v is None else self.returned(v)}, " for v in result)
         if result.__class__ is list:
             return f"[{members}]"
         if result.__class__ is tuple:

@@ -108,7 +108,8 @@ def attach_edge(tensor: Tensor, edge: tuple[Any, int]) -> None:
 class Plan:
     """How calls of an op with one set of gradient-needing inputs are saved and differentiated."""
 
-    __slots__ = ("album", "any", "keys", "needs", "plain", "pull", "slots", "straight", "uniform")
+    __slots__ = ("album", "any", "keys", "needs", "plain", "pull", "recorded", "slots", "straight",
+                 "uniform")  # fmt: skip
 
     def __init__(self, op: Op, wanted: tuple[bool, ...]):
         needs = tuple(w and op.rule_for(k) is not None for k, w in enumerate(wanted))
@@ -131,6 +132,9 @@ class Plan:
         self.plain = not outputs
         # see Note [Straight derivatives]; None where the rules themselves are as quick
         self.straight: dict[Any, Any] | None = {}
+        self.recorded: dict[
+            Any, Any
+        ] = {}  # pulls with history, by types; see Note [Familiar calls]
         self.album: Any = None  # see Note [Familiar graphs]
         # written at the first backward: most ops of the library are never differentiated
         self.pull = self.later("pull", lambda: puller(op, needs))
