@@ -185,7 +185,7 @@ class CompiledFunction(Inspected):
         """A call that can't do without Python: its arithmetic runs in compiled segments."""
         if self.refusals[key].startswith(FAULT):
             return self.run_eagerly(args, kwargs)
-        return self.body(args, kwargs)
+        return self.body(key, args, kwargs)
 
     # --- recording ---
 

@@ -47,6 +47,12 @@ def golden(request):
 
 
 @pytest.fixture(autouse=True)
+def small_windows(monkeypatch):
+    """Windows are looked at with small tensors."""
+    monkeypatch.setattr("wengert.bodies.WORTH", 0)
+
+
+@pytest.fixture(autouse=True)
 def graphs_round_trip(monkeypatch):
     """Every valid graph that a test makes can be printed and read back.
 

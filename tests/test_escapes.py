@@ -412,3 +412,26 @@ def test_rounds_of_a_loop_share_their_segments():
         assert close(compiled(x).tolist(), body(x).tolist())
     assert "such calls, 2 compiled segments" in compiled.explain()
     assert compiled.body.tree.size < 10
+
+
+def test_windows_of_small_tensors_are_not_worth_it(monkeypatch):
+    monkeypatch.setattr("wengert.bodies.WORTH", 1000)
+    postponed = []
+
+    def function(x):
+        y = (x * 2).tanh()
+        postponed.append(y.__class__ is not torch.Tensor)
+        return y * y.sum().item() + len(postponed)
+
+    compiled = torch.compile(function)
+    for shape in ((4,), (4,), (4,), (4000,), (4000,), (4000,), (4,)):
+        x = torch.linspace(0, 1, *shape)
+        before = len(postponed)
+        found = compiled(x)
+        expected = (x * 2).tanh()
+        expected = expected * expected.sum().item() + len(postponed)
+        assert len(postponed) == before + 1
+        torch.testing.assert_close(found, expected)
+    # small: recorded, learned, eager; large: recorded or learned, learned, postponed; eager
+    assert postponed[:3] == [False] * 3 and postponed[5] and not postponed[6]
+    assert "fewer than 1,000 elements" in compiled.explain()

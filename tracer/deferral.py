@@ -51,6 +51,7 @@ class Tree:
 
     def __init__(self, compute: Any):
         self.root, self.size, self.compute = Step(None), 0, compute
+        self.elements = 0  # of all results of its steps
 
     @property
     def is_full(self) -> bool:
@@ -236,6 +237,8 @@ class Deferral:
         step = self.add(signature, op, signature[1], attrs)
         step.types = tuple(TensorType(t.dtype, t._array.shape) for t in outputs)
         step.orders = tuple(order_of(t._array) for t in outputs)
+        if not op.is_view:
+            self.tree.elements += sum(type_.numel for type_ in step.types)
         for tensor in outputs:
             self.learned(tensor)
         return result
