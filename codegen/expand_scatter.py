@@ -8,7 +8,7 @@ from ..ir.ops.gathering import places
 from ..ir.types import FLOAT, int32
 from .affine import strides_of
 from .expand import RULES, Rule, filled, joined, rule
-from .private import COORDINATE, UPDATE, Ints, numel, slices
+from .private import COORDINATE, UPDATE, WINDOW, Ints, numel, slices
 
 LARGEST_INT32 = 2**31 - 1
 
@@ -51,6 +51,43 @@ def diagonal_scatter(base: Any, src: Any, *, offset: int, dim1: int, dim2: int) 
     kept = tuple(s for d, s in enumerate(steps) if d not in (dim1, dim2))
     start = offset * steps[dim2] if offset > 0 else -offset * steps[dim1]
     return assigned(base, src.to(base.dtype), (*kept, steps[dim1] + steps[dim2]), start)
+
+
+# --- as_strided: elements are counted in memory, which is row-major here if it was then ----------
+
+
+def inside(shape: Ints, size: Ints, stride: Ints, offset: int, base_stride: Ints) -> bool:
+    """Is all that a strided view shows part of a row-major value of `shape`?"""
+    last = offset + sum((n - 1) * s for n, s in zip(size, stride))
+    plain = tuple(base_stride) == strides_of(shape)
+    return plain and bool(numel(size)) and offset >= 0 and last < numel(shape)
+
+
+@rule("as_strided")
+def as_strided(x: Any, *, size: Ints, stride: Ints, offset: int, base_stride: Ints) -> Any:
+    if not inside(tuple(x.shape), size, stride, offset, base_stride):
+        return None
+    return WINDOW(x, size=size, strides=stride, offset=offset)
+
+
+@rule("as_strided_add")
+def as_strided_add(grad: Any, *, shape: Ints, **place: Any) -> Any:
+    if not inside(shape, **place):
+        return None
+    return at_strides(filled(shape, 0, grad.dtype), grad, True, **place)
+
+
+@rule("as_strided_scatter")
+def as_strided_scatter(base: Any, src: Any, **place: Any) -> Any:
+    if not inside(tuple(base.shape), **place):
+        return None
+    return at_strides(base, src.to(base.dtype), False, **place)
+
+
+def at_strides(base: Any, src: Any, add: bool, *, stride: Ints, offset: int, **_: Any) -> Any:
+    """Elements may meet, so they are written in order."""
+    return UPDATE(base, src, strides=stride, offset=offset, found=(), add=add, free=0,
+                  wraps=False)  # fmt: skip
 
 
 def update(base: Any, src: Any, strides: Ints, indices: list[Any], add: bool, free: int = 0,

@@ -38,13 +38,13 @@ def _view_as_complex(x: np.ndarray) -> np.ndarray:
 
 
 view_as_real = view(
-    "view_as_real", "self -> result", numpy=_view_as_real, lower=None, samples=_samples,
+    "view_as_real", "self -> result", numpy=_view_as_real, samples=_samples,
     infer=lambda self: TensorType(self.dtype.to_real(), (*self.shape, 2)),
     put=lambda base, patch: view_as_complex(patch.contiguous()),
     vjp=dict(self=lambda grad: view_as_complex(grad.contiguous())),
 )  # fmt: skip
 view_as_complex: Any = view(
-    "view_as_complex", "self -> result", numpy=_view_as_complex, lower=None,
+    "view_as_complex", "self -> result", numpy=_view_as_complex,
     infer=lambda self: TensorType(self.dtype.to_complex(), self.shape[:-1]),
     put=lambda base, patch: view_as_real(patch),
     vjp=dict(self=lambda grad: view_as_real(grad)),

@@ -54,11 +54,16 @@ def _lies_so(x: np.ndarray, base_stride: tuple[int, ...]) -> bool:
                for n, have, want in zip(x.shape, x.strides, base_stride))  # fmt: skip
 
 
-def memory_of(array: Any) -> Any:
-    """The array at the bottom of a chain of views, flat, in the order of memory."""
+def bottom(array: Any) -> Any:
+    """The array at the bottom of a chain of views."""
     while isinstance(array.base, np.ndarray):
         array = array.base
-    return array.ravel(order="K")
+    return array
+
+
+def memory_of(array: Any) -> Any:
+    """All memory that an array is a view of, flat."""
+    return bottom(array).ravel(order="K")
 
 
 def strided_array(
@@ -143,8 +148,7 @@ def strided_attributes(input: Any, size: Any, stride: Any, storage_offset: Any) 
     offset = here if storage_offset is None else as_int(storage_offset)
     base_stride = tuple(strides_of(tuple(input.shape))) if own is None else input.stride()
     last = offset + sum((n - 1) * s for n, s in zip(size, stride))
-    count = math.prod(input.shape) if own is None else input.untyped_storage().nbytes() // (
-        input.element_size())  # fmt: skip
+    count = math.prod(input.shape) if own is None else bottom(own).nbytes // own.itemsize
     if math.prod(size) and (offset < 0 or last >= count):
         item = input.dtype.itemsize
         raise RuntimeError(

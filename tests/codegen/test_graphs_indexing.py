@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import wengert as torch
 from graphs import build, check, of, sample
 from wengert.backend import compile_graph
 from wengert.ir import passes
@@ -170,3 +171,30 @@ def test_coverage_names_every_op():
     assert set(found) == set(TABLE)
     assert found["tanh"] == "fused" and found["convolution"] == "by its parts"
     assert found["mm"] == "own kernel" and found["linalg_svd"] == "host call"
+
+
+@pytest.mark.parametrize("stride", [(5, 2), (1, 1), (0, 3)])
+def test_strided_windows_and_their_gradients(stride):
+    def function(x):
+        seen = x.as_strided((3, 4), stride, 1)
+        return seen * 2, torch.autograd.grad((seen * seen).sum(), x)[0]
+
+    x = torch.arange(24.0).reshape(4, 6).requires_grad_()
+    compiled = torch.compile(function)
+    for got, expected in zip([compiled(x) for _ in range(2)][1], function(x)):
+        assert torch.equal(got, expected)
+    assert "host" not in compiled.dump("kernels")
+
+
+def test_steps_and_diagonals_are_written():
+    def function(x, y):
+        x = x.clone()
+        x[1::2] = y[:2]
+        x.diagonal(1).copy_(y[0, :4])
+        return x, x.slice_scatter(y[:, :2], 1, 1, 4, 2)
+
+    x, y = torch.zeros(4, 6), torch.arange(24.0).reshape(4, 6)
+    compiled = torch.compile(function)
+    for got, expected in zip([compiled(x, y) for _ in range(2)][1], function(x, y)):
+        assert torch.equal(got, expected)
+    assert "host" not in compiled.dump("kernels")
