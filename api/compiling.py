@@ -21,13 +21,15 @@ import weakref
 from typing import Any
 
 from .bodies import Body
-from .dynamic import DynamicShapes, TensorKey
+from .dynamic import DynamicShapes
 from .executor import begin
 from .inspection import FAULT, MAX_KINDS, Failure, Inspected
 from .ir.bind import state
 from .ir.events import log
 from .ir.patches import watch_library
 from .ir.types import default_dtype
+from .kinds import leaf_key
+from .loose_numbers import replace_loose
 from .paths import Path
 from .plain import PLAIN
 from .pytree import flatten
@@ -35,7 +37,7 @@ from .recording import Recording
 from .replay import MISS, Trace
 from .runtime import forking
 from .settings import settings_of
-from .sharing import layout_of, shared_arguments
+from .sharing import shared_arguments
 from .shortcut import shortcut
 from .tracer.hooks import active
 from .tracer.places import user_level
@@ -218,24 +220,30 @@ class CompiledFunction(Inspected):
             self.refusals[key] = str(refused)
             self.failure = Failure(str(refused))
             return self.run_eagerly(*call)
-        output = recording.output
+        output, loose = recording.output, recording.loose
+        self.conclude(key, recording, why)
+        del recording
+        replace_loose(loose)
+        return output
+
+    def conclude(self, key: Any, recording: Recording, why: str) -> None:
+        """Keeps what was recorded, or why it is not to be replayed."""
         finished = self.finish(key, recording, why)
         self.tell(recording)
         if finished:
-            return output
+            return
         used = recording.used_places() - self.specialised
         if used:
             self.specialised |= used
             self.forget_shortcuts()
-            return output
+            return
         reason = recording.problems[0] if recording.problems else "unknown reason"
         if "Python state" in reason:
             self.warmups[key] = self.warmups.get(key, 0) + 1
             if self.warmups[key] < MAX_WARMUPS:
                 self.events.append(f"warm-up: {reason}")
-                return output
+                return
         self.refusals[key] = reason
-        return output
 
     def finish(self, key: Any, recording: Recording, why: str) -> bool:
         """Builds and compiles; an internal fault falls back to eager with one warning."""
@@ -345,22 +353,6 @@ class CompiledFunction(Inspected):
 def is_strict() -> bool:
     """Are faults of the compiler errors, where they happen?"""
     return os.environ.get("WENGERT_STRICT") == "1"
-
-
-def leaf_key(leaf: Any) -> Any:
-    """What of an argument selects a trace."""
-    if isinstance(leaf, Tensor):
-        array = leaf._array
-        return TensorKey((leaf.dtype, array.shape, leaf._requires_grad, layout_of(array)))
-    if type(leaf) is float:
-        return float
-    if isinstance(leaf, PLAIN):
-        return (type(leaf), leaf)
-    if isinstance(leaf, tuple):  # a Size: other tuples are containers
-        return (type(leaf), *leaf)
-    if type(leaf) is slice:
-        return (slice, leaf.start, leaf.stop, leaf.step)
-    return ("object", id(leaf))
 
 
 def compile(

@@ -1,4 +1,4 @@
-"""What tells kinds of calls apart, in words.
+"""What tells kinds of calls apart, as keys and in words.
 
 The key of a call is (structure, a part for each leaf, which arguments share memory, modes).
 """
@@ -10,8 +10,27 @@ from typing import Any
 
 from .dynamic import TensorKey
 from .ir.types import TensorType
+from .plain import PLAIN
+from .sharing import layout_of
+from .tracer.tensor import Tensor
 
 MODES = ("grad mode", "inference mode", "the default dtype")
+
+
+def leaf_key(leaf: Any) -> Any:
+    """What of an argument selects a trace."""
+    if isinstance(leaf, Tensor):
+        array = leaf._array
+        return TensorKey((leaf.dtype, array.shape, leaf._requires_grad, layout_of(array)))
+    if type(leaf) is float:
+        return float
+    if isinstance(leaf, PLAIN):
+        return (type(leaf), leaf)
+    if isinstance(leaf, tuple):  # a Size: other tuples are containers
+        return (type(leaf), *leaf)
+    if type(leaf) is slice:
+        return (slice, leaf.start, leaf.stop, leaf.step)
+    return ("object", id(leaf))
 
 
 def difference(known: Iterable[Any], key: Any, names: list[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import operator
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from .ir.dims import has_dims, plain_values
 from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
 from .ir.ops.blas import OneThread
 from .ir.types import default_dtype
+from .loose_numbers import Loose, replace_loose
 from .outputs import Outputs
 from .paths import path_of
 from .plain import same, same_items
@@ -98,8 +100,10 @@ class Recording:
                 self.output = function(*args, **kwargs)
         except BaseException:
             recorder.close()
+            replace_loose(self.loose_numbers())
             raise
         self.recorded_output, self.output = self.output, self.without_numbers(self.output)
+        self.loose = self.loose_numbers()
         drew = (before != default_generator.state()).any()
         problems = [*recorder.problems, *effects.problems, *self.environment.problems]
         if given.were_changed():
@@ -166,6 +170,13 @@ class Recording:
         if not any(isinstance(leaf, RunTimeNumber) or has_dims(leaf) for leaf in leaves):
             return output
         return unflatten(structure, iter(map(self.plain_leaf, leaves)))
+
+    def loose_numbers(self) -> Loose:
+        """The run-time numbers of this recording; with it they go, unless somebody holds them."""
+        computed = (entry.tensor for entry in self.recorder.entries.values())
+        numbers = {id(n): n for n, _ in self.numbers.values()}
+        numbers.update((id(t), t) for t in computed if isinstance(t, RunTimeNumber))
+        return [(weakref.ref(n), self.plain_leaf(n)) for n in numbers.values()]
 
     def plain_leaf(self, leaf: Any) -> Any:
         if not isinstance(leaf, RunTimeNumber):

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 import wengert as torch
-from scenarios import Scenarios, check, data, filled
+from scenarios import Scenarios, attempt, check, data, filled
 from wengert import nn
 
 scenario = Scenarios()
@@ -327,6 +327,34 @@ def returns_default_object(wrap):
     k = K()
     f = wrap(lambda x, o: (x + 1, o))
     return [f(data(3), k)[1] is k for _ in range(3)], f(data(3), K())[1] is not k
+
+
+@scenario
+def numbers_kept_in_state(wrap):
+    class State:
+        last, table, seen = None, {}, []
+
+    state, nested = State(), []
+    held = 0.0
+
+    def body(x, rate):
+        nonlocal held
+        state.last, held = rate, rate * 2
+        state.table["rate"] = rate + 1
+        state.seen.append((rate, [rate * 3]))
+        nested.append({"rates": (rate, rate)})
+        return x * rate
+
+    def raising(x, rate):
+        state.last = rate
+        raise ValueError("not today")
+
+    f, g, out = wrap(body), wrap(raising), []
+    for k in range(4):
+        out.append(f(data(2), 0.5 * k))
+        out += [state.last, held, dict(state.table), list(state.seen), list(nested)]
+        out += [attempt(g, data(2), 0.25 * k), state.last]
+    return out
 
 
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
