@@ -33,6 +33,31 @@ def module_hooks(wrap):
 
 
 @scenario
+def backward_hooks_of_modules_and_nodes(wrap):
+    m = filled(nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1)))
+    log, out = [], []
+
+    def noted(x):
+        y = x.sin()
+        y.grad_fn.register_prehook(lambda grads: (grads[0] * 2,))
+        return m(y) if y.requires_grad else y
+
+    f, g = wrap(m), wrap(noted)
+    for k in range(9):
+        if k == 3:
+            handle = m[1].register_full_backward_hook(lambda mod, gi, go: (gi[0] * 3,))
+        if k == 5:
+            m[0].register_full_backward_pre_hook(lambda mod, go: log.append(go[0].tolist()))
+        if k == 7:
+            handle.remove()
+        for function in (f, g):
+            x = data(2, 3, k=k, grad=True)
+            function(x).sum().backward()
+            out.append(x.grad)
+    return out, log
+
+
+@scenario
 def checkpoints(wrap):
     m = filled(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.5)))
     f = wrap(lambda x: checkpoint(m, x, use_reentrant=False).sum())

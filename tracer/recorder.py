@@ -338,6 +338,10 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         if self.computed(tensor):
             self.refuse("a hook or retain_grad() on a value inside the function")
 
+    def node_hooked(self) -> None:
+        """As `hooked`: a module's backward hooks sit on nodes."""
+        self.refuse("a hook or retain_grad() on a value inside the function")
+
     def data_replaced(self) -> None:
         """A tensor was given other memory: it gets it at every call."""
         self.refuse("`.data` of a tensor is replaced inside the function; write with copy_()")

@@ -7,6 +7,7 @@ import sys
 import weakref
 from typing import Any
 
+from ..ir.bind import notify
 from ..ir.op import Frame, Op, fit
 from ..ir.types import TensorType
 from ..ir.value import Value
@@ -111,14 +112,17 @@ class Node:
 
     def register_hook(self, hook: Any) -> Any:
         """`hook(grad_inputs, grad_outputs)` runs after the node; it may replace grad_inputs."""
+        notify("node_hooked")
         return RemovableHandle(self._extra().posthooks, hook)
 
     def register_prehook(self, hook: Any) -> Any:
         """`hook(grad_outputs)` runs before the node; it may replace them."""
+        notify("node_hooked")
         return RemovableHandle(self._extra().prehooks, hook)
 
     def _register_hook_dict(self, hooks: dict[int, Any]) -> None:
         """Hooks of a table kept elsewhere, torch's old way."""
+        notify("node_hooked")
         self._extra().posthooks = hooks
 
     def __call__(self, *grads: Any) -> Any:
