@@ -25,6 +25,7 @@ from .ir.types import (
     uint64,
 )
 from .ir.value import namespace as _namespace
+from .naming import found_in as _found_in
 from .tracer import tape as _tape
 from .tracer.creation import (
     as_tensor,
@@ -42,6 +43,7 @@ from .tracer.creation import (
     zeros_like,
 )
 from .tracer.generator import Generator
+from .tracer.hooks import RemovableHandle as _RemovableHandle
 from .tracer.memory import TypedStorage, UntypedStorage
 from .tracer.modes import (
     enable_grad,
@@ -98,6 +100,8 @@ from .tracer.windows import (
     kaiser_window,
 )
 
+_found_in(__name__, Size, device, dtype, layout, memory_format, Generator)
+_found_in(f"{__name__}.utils.hooks", _RemovableHandle)
 _tape.add_package_folder(_os.path.dirname(_os.path.realpath(__file__)))
 __version__ = "0.1.0"
 

@@ -10,6 +10,7 @@ import numpy as np
 from .ir import types
 from .ir.arguments import must_be
 from .ir.types import DType, default_dtype
+from .naming import found_in
 from .tracer.tensor import Tensor, device, require_cpu
 
 inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
@@ -190,3 +191,6 @@ def promote_types(type1: DType, type2: DType) -> DType:
     """promote_types(type1, type2): the smallest dtype both convert to."""
     _require_dtypes("promote_types", type1=type1, type2=type2)
     return types.promote_types(type1, type2)
+
+
+found_in(__name__.partition(".")[0], finfo, iinfo)

@@ -63,6 +63,9 @@ class DType:
         return {"float32": complex64, "float64": complex128}.get(self.name, self)
 
 
+DType.__name__ = DType.__qualname__ = "dtype"  # what users call it
+
+
 bool_ = DType("bool", "b1", np.bool_, BOOL)
 uint8 = DType("uint8", "u8", np.uint8, INTEGER)
 int8 = DType("int8", "i8", np.int8, INTEGER)

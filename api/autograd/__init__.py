@@ -1,5 +1,6 @@
 """`torch.autograd`: backward, grad, Function, hooks on the graph, anomaly mode."""
 
+from ..naming import found_in as _found_in
 from ..tracer.backward import backward, grad
 from ..tracer.function import Function
 from ..tracer.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
@@ -13,6 +14,8 @@ def Variable(data, requires_grad=False, volatile=False):
     return data.detach().requires_grad_(requires_grad)
 
 
+_found_in(f"{__name__}.grad_mode", enable_grad, inference_mode, no_grad, set_grad_enabled)
+_found_in(f"{__name__}.anomaly_mode", detect_anomaly, set_detect_anomaly)
 _MODULES = ("anomaly_mode", "grad_mode", "profiler", "variable")
 
 

@@ -1,5 +1,6 @@
 """`torch.autograd.graph`: nodes, edges and hooks on saved tensors."""
 
+from ..naming import found_in
 from ..tracer.backward import GradientEdge, get_gradient_edge
 from ..tracer.hooks import (
     disable_saved_tensors_hooks,
@@ -22,3 +23,4 @@ def increment_version(tensor):
 __all__ = ["GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge",
            "increment_version", "register_multi_grad_hook", "save_on_cpu",
            "saved_tensors_hooks"]  # fmt: skip
+found_in(__name__, GradientEdge, Node, save_on_cpu, saved_tensors_hooks)

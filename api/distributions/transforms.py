@@ -1,5 +1,6 @@
 """All transforms, under the name torch has for the module."""
 
+from ..naming import found_in
 from .elementwise_transforms import (
     AbsTransform,
     AffineTransform,
@@ -34,3 +35,5 @@ __all__ = [
     "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform",
     "StickBreakingTransform", "TanhTransform", "Transform", "identity_transform",
 ]  # fmt: skip
+
+found_in(__name__, *(globals()[name] for name in __all__ if name.endswith("Transform")))

@@ -1,5 +1,6 @@
 """`torch.optim`: optimizers, learning rate schedules, averages of models."""
 
+from ..naming import found_in as _found_in
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
@@ -15,3 +16,6 @@ from .radam import RAdam
 from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
+
+_found_in(f"{__name__}.adamw", AdamW)
+_found_in(__name__, Adafactor, Muon)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ...naming import found_in
 from ...tracer.tensor import Tensor
 from .. import functional as F
 from .. import init as initialisation
@@ -368,3 +369,6 @@ __all__ = [
     "Tanhshrink",
     "Threshold",
 ]  # fmt: skip
+
+
+found_in(__name__, MultiheadAttention)

@@ -9,6 +9,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from itertools import chain
 from typing import Any
 
+from ...naming import found_in
 from ._names import indented
 from .module import Module
 from .parameter_container import ParameterDict, ParameterList
@@ -274,3 +275,6 @@ def pairs_of(name: str, values: Any, mappings: Any) -> Iterator[tuple[str, Any]]
             raise ValueError(f"{name} update sequence element #{place} has length {len(pair)}; 2 "
                              "is required")  # fmt: skip
         yield pair
+
+
+found_in(__name__, ParameterDict, ParameterList)

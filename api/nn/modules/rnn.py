@@ -7,6 +7,7 @@ import numbers
 import warnings
 from typing import Any
 
+from ...naming import found_in
 from ...tracer.creation import zeros
 from ...tracer.tensor import Tensor
 from .. import init
@@ -302,3 +303,6 @@ class GRU(RNNBase):
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
+
+
+found_in(__name__, GRUCell, LSTMCell, RNNCell, RNNCellBase)
