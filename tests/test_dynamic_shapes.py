@@ -1,101 +1,19 @@
 """Dynamic shapes: new sizes are served without running the body again, and right; eager is the
 oracle. A counter in the body tells how often it ran."""
 
-import ctypes
-import math
 import sys
 
 import pytest
 import wengert as torch
 import wengert.nn as nn
 import wengert.nn.functional as F
+from dynamic_cases import Watched, over, rows, same
 from wengert.ir.parser import parse
 
 
 @pytest.fixture(autouse=True)
 def strict(monkeypatch):
     monkeypatch.setenv("WENGERT_STRICT", "1")
-
-
-def leaves(value):
-    if isinstance(value, tuple | list):
-        return [leaf for item in value for leaf in leaves(item)]
-    if isinstance(value, dict):
-        return leaves(list(value.values()))
-    return [value]
-
-
-def same(found, expected):
-    assert len(leaves(found)) == len(leaves(expected))
-    for a, b in zip(leaves(found), leaves(expected)):
-        assert type(a) is type(b)
-        if not isinstance(a, torch.Tensor):
-            assert a == b
-            continue
-        assert a.requires_grad == b.requires_grad
-        torch.testing.assert_close(a.detach(), b.detach(), rtol=1e-4, atol=1e-5, equal_nan=True)
-
-
-def backward(results):
-    roots = [r for r in leaves(results) if isinstance(r, torch.Tensor) and r.requires_grad]
-    if roots:
-        sum(r.sum() for r in roots).backward()
-
-
-class Watched:
-    """A compiled function beside its eager form; `runs` says how often the body ran."""
-
-    def __init__(self, function, **options):
-        counter = ctypes.c_int64()  # which no guard sees
-
-        def body(*args):
-            counter.value += 1
-            return function(*args)
-
-        self.function, self.counter = function, counter
-        self.compiled = torch.compile(body, **options)
-
-    @property
-    def runs(self):
-        return self.counter.value
-
-    def check(self, *args):
-        """One call of both, with gradients; the arguments are copied."""
-        twins = [a.detach().clone().requires_grad_(a.requires_grad)
-                 if isinstance(a, torch.Tensor) else a for a in args]  # fmt: skip
-        torch.manual_seed(5)
-        found = self.compiled(*args)
-        torch.manual_seed(5)
-        expected = self.function(*twins)
-        same(found, expected)
-        backward(found)
-        backward(expected)
-        for a, b in zip(args, twins):
-            if isinstance(a, torch.Tensor):
-                same(a, b)
-                same([a.grad], [b.grad])
-        return found
-
-    def explain(self):
-        return self.compiled.explain()
-
-
-def over(function, make, sizes, runs, **options):
-    """Checks calls of many sizes; the body may run as often as `runs` says."""
-    watched = Watched(function, **options)
-    for size in sizes:
-        watched.check(*make(*(size if isinstance(size, tuple) else (size,))))
-    assert watched.runs == runs, watched.explain()
-    assert "stay plain" not in watched.explain()
-    assert "no instance" not in watched.explain()
-    return watched
-
-
-def rows(n, columns=3):
-    return (torch.randn(n, columns, requires_grad=True),)
-
-
-SIZES = (4, 5, 7, 1, 13, 2, 3, 0, 4, 6)
 
 
 # --- which calls run the body --------------------------------------------------------------------
@@ -134,100 +52,6 @@ def test_sizes_that_were_equal_are_not_taken_for_one():
     assert watched.runs == 3
     watched.check(*make(8, 9))
     assert watched.runs == 3
-
-
-# --- models --------------------------------------------------------------------------------------
-
-
-def test_mlp_and_loss():
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4))
-    make = lambda n: (*rows(n), torch.randint(0, 4, (n,)))  # noqa: E731
-    over(lambda x, y: F.cross_entropy(net(x), y), make, SIZES, runs=4)
-
-
-def test_batch_norm_statistics():
-    make_net = lambda: nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.4))  # noqa: E731
-    eager, other = make_net(), make_net()
-    compiled = torch.compile(other)
-    for n in (4, 5, 7, 11):
-        x = torch.randn(n, 3)
-        torch.manual_seed(n)
-        expected = eager(x)
-        torch.manual_seed(n)
-        same(compiled(x), expected)
-        same(list(other.buffers()), list(eager.buffers()))
-
-
-def test_convolutions():
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1, stride=2), nn.ReLU(), nn.MaxPool2d(2),
-                        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 3))  # fmt: skip
-    make = lambda n, h: (torch.randn(n, 1, h, h + 2, requires_grad=True),)  # noqa: E731
-    over(net, make, ((2, 8), (3, 9), (4, 12), (5, 7)), runs=2)
-
-
-class Attention(nn.Module):
-    def __init__(self, width=8, heads=2, longest=16):
-        super().__init__()
-        self.qkv, self.out, self.heads = nn.Linear(width, 3 * width), nn.Linear(width, width), heads
-        self.register_buffer("mask", torch.tril(torch.ones(longest, longest)))
-
-    def forward(self, x):
-        B, T, C = x.shape
-        q, k, v = (t.view(B, T, self.heads, C // self.heads).transpose(1, 2)
-                   for t in self.qkv(x).split(C, dim=2))  # fmt: skip
-        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
-        scores = scores.masked_fill(self.mask[:T, :T] == 0, float("-inf"))
-        y = F.softmax(scores, dim=-1) @ v
-        return self.out(y.transpose(1, 2).contiguous().view(B, T, C))
-
-
-def test_attention_with_a_mask():
-    torch.manual_seed(0)
-    make = lambda b, t: (torch.randn(b, t, 8, requires_grad=True),)  # noqa: E731
-    watched = over(Attention(), make, ((2, 5), (3, 6), (4, 7), (5, 11), (7, 7), (7, 8)), runs=2)
-    assert "m <= 15" in watched.explain()
-
-
-def test_a_loop_over_time_is_recorded_for_each_length():
-    torch.manual_seed(0)
-    lstm = nn.LSTM(3, 4, batch_first=True)
-    make = lambda b, t: (torch.randn(b, t, 3),)  # noqa: E731
-    sizes = ((2, 3), (3, 3), (4, 3), (5, 4), (6, 4), (7, 5), (8, 5))
-    watched = over(lambda x: lstm(x)[0], make, sizes, runs=4)
-    assert "m == 4" in watched.explain()
-
-
-def training_step(dropout=0.3):
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(3, 6, bias=False), nn.BatchNorm1d(6), nn.Dropout(dropout),
-                        nn.Linear(6, 2))  # fmt: skip
-    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
-
-    def step(x, y):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(net(x), y)
-        loss.backward()
-        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        optimizer.step()
-        return loss.detach()
-
-    return net, step
-
-
-def test_training_with_a_smaller_last_batch():
-    (eager_net, eager), (net, body) = training_step(), training_step()
-    step, seen = Watched(body), []
-    for n in (8, 8, 8, 5, 8, 5, 7, 2):
-        x, y = torch.randn(n, 3), torch.randint(0, 2, (n,))
-        torch.manual_seed(n)
-        expected = eager(x, y)
-        torch.manual_seed(n)
-        same(step.compiled(x, y), expected)
-        same([*net.parameters(), *net.buffers()], [*eager_net.parameters(), *eager_net.buffers()])
-        seen.append(step.runs)
-    assert seen[3:] == [seen[3]] * 5, seen
 
 
 # --- shapes in the body --------------------------------------------------------------------------

@@ -1,123 +1,17 @@
 """Callables check every argument, and the native ones answer exactly as the stand-ins do."""
 
 import copy
-import gc
 import pickle
 import subprocess
 import sys
 import threading
-import weakref
 
 import numpy as np
 import pytest
-from wengert.runtime import cache, fastcall, layout
+from native_cases import F4, F8, I8, adder, arrays
+from wengert.runtime import fastcall, layout
 from wengert.runtime.fastcall import Array, Float, make
 from wengert.runtime.memory import Arena
-
-F4, F8, I8 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
-
-TEXT = """
-declare i32 @usleep(i32)
-
-define internal ptr @arg(ptr %pointers, i64 %i) alwaysinline {
-  %p = getelementptr ptr, ptr %pointers, i64 %i
-  %v = load ptr, ptr %p
-  ret ptr %v
-}
-; third = the second element of the first + the first of the second
-define void @add_second(ptr %pointers, ptr %arena) {
-  %a = call ptr @arg(ptr %pointers, i64 0)
-  %b = call ptr @arg(ptr %pointers, i64 1)
-  %c = call ptr @arg(ptr %pointers, i64 2)
-  %a1 = getelementptr float, ptr %a, i64 1
-  %x = load float, ptr %a1
-  %y = load float, ptr %b
-  %z = fadd float %x, %y
-  store float %z, ptr %c
-  ret void
-}
-; third = first + second, the first element only
-define void @add(ptr %pointers, ptr %arena) {
-  %a = call ptr @arg(ptr %pointers, i64 0)
-  %b = call ptr @arg(ptr %pointers, i64 1)
-  %c = call ptr @arg(ptr %pointers, i64 2)
-  %x = load float, ptr %a
-  %y = load float, ptr %b
-  %z = fadd float %x, %y
-  store float %z, ptr %c
-  ret void
-}
-; second = first * scale; third = first + scale
-define void @scale(ptr %pointers, ptr %arena) {
-  %a = call ptr @arg(ptr %pointers, i64 0)
-  %s = call ptr @arg(ptr %pointers, i64 1)
-  %b = call ptr @arg(ptr %pointers, i64 2)
-  %c = call ptr @arg(ptr %pointers, i64 3)
-  %x = load double, ptr %a
-  %k = load double, ptr %s
-  %m = fmul double %x, %k
-  %p = fadd double %x, %k
-  store double %m, ptr %b
-  store double %p, ptr %c
-  ret void
-}
-define i64 @status(ptr %pointers, ptr %arena) {
-  %a = call ptr @arg(ptr %pointers, i64 0)
-  %x = load i64, ptr %a
-  ret i64 %x
-}
-; out[0] = the arena's address, after writing all its 4096 bytes and a pause for others to do so
-define i64 @scratch(ptr %pointers, ptr %arena) {
-  %mark.p = call ptr @arg(ptr %pointers, i64 0)
-  %out = call ptr @arg(ptr %pointers, i64 1)
-  %mark = load i8, ptr %mark.p
-  call void @llvm.memset.p0.i64(ptr %arena, i8 %mark, i64 4096, i1 false)
-  %r = call i32 @usleep(i32 200)
-  %last.p = getelementptr i8, ptr %arena, i64 4095
-  %last = load volatile i8, ptr %last.p
-  %where = ptrtoint ptr %arena to i64
-  store i64 %where, ptr %out
-  %same = icmp eq i8 %last, %mark
-  %code = select i1 %same, i64 0, i64 7
-  ret i64 %code
-}
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-define void @nothing(ptr %pointers, ptr %arena) {
-  ret void
-}
-"""
-NAMES = ("add", "add_second", "scale", "status", "scratch", "nothing")
-
-
-@pytest.fixture(scope="module")
-def library():
-    return cache.build(TEXT, NAMES)
-
-
-@pytest.fixture(params=["native", "stand-in"])
-def build(request, library, monkeypatch):
-    """`make` for an entry of the text, both ways."""
-    monkeypatch.setenv("WENGERT_FASTCALL", "0" if request.param == "stand-in" else "1")
-    if request.param == "stand-in":
-        assert fastcall.reason_for_fallback()
-    elif fastcall.reason_for_fallback():
-        pytest.skip(fastcall.reason_for_fallback())
-
-    def build(name, *args, **options):
-        made = make(library.address(name), *args, name=name, keep=[library], **options)
-        assert made.__name__ == name
-        return made
-
-    return build
-
-
-def adder(build, **options):
-    spec = Array(F4, (2, 3))
-    return build("add", [spec, spec, Array(F4, (2, 3), writeable=True)], **options)
-
-
-def arrays():
-    return [np.full((2, 3), v, F4) for v in (1, 2, 0)]
 
 
 def test_this_interpreter_is_read_natively(monkeypatch):
@@ -307,111 +201,6 @@ def test_a_status_replaces_the_results(build):
     assert status(np.array(-(1 << 40))) == -(1 << 40)
     quiet = build("status", [Array(I8, ())])
     assert quiet(np.array(5)) is None
-
-
-class Holder:
-    __slots__ = ("__weakref__", "_z", "array", "b")
-
-    def __init__(self, array=None):
-        if array is not None:
-            self.array = array
-
-
-class Heir(Holder):
-    pass
-
-
-@pytest.mark.parametrize("release_gil", [False, True])
-def test_arrays_in_holders(build, release_gil):
-    spec = Array(F4, (2, 3), holder=Holder, slot="array")
-    out = Array(F4, (2, 3), writeable=True, holder=Holder, slot="array")
-    add = build("add", [spec, spec, out], release_gil=release_gil)
-    a, b, c = arrays()
-    assert add(Holder(a), Holder(b), Holder(c)) is None
-    assert c[0, 0] == 3
-    for bad in (a, Heir(a), Holder(), Holder(3.0), Holder(np.zeros(2, F4)), Holder(Holder(a))):
-        assert add(bad, Holder(b), Holder(c)) is NotImplemented
-    counts = [sys.getrefcount(x) for x in (a, b, c)]
-    for _ in range(100):
-        add(Holder(a), Holder(b), Holder(c))
-    assert [sys.getrefcount(x) for x in (a, b, c)] == counts
-
-
-def test_facts_of_holders(build):
-    kind = object()
-    spec = Array(F4, (2, 3), holder=Holder, slot="array", facts=(("b", kind),))
-    add = build("add", [spec, spec, spec])
-    holders = [Holder(a) for a in arrays()]
-    for holder in holders:
-        holder.b = kind
-    assert add(*holders) is None
-    holders[1].b = object()
-    assert add(*holders) is NotImplemented
-
-
-def test_results_in_new_holders(build):
-    kind = object()
-    spec = Array(F8, ())
-    held = Array(F8, (), holder=Holder, slot="array", facts=(("b", kind), ("_z", None)))
-    scale = build("scale", [spec, Float()], [held, spec])
-    made, bare = scale(np.array(3.0), 2.0)
-    assert type(made) is Holder and made.b is kind and made._z is None
-    assert (float(made.array), float(bare)) == (6.0, 5.0)
-    count = sys.getrefcount(kind)
-    kept = [scale(np.array(3.0), 2.0)[0] for _ in range(10)]
-    assert sys.getrefcount(kind) == count + 10
-    alive = weakref.ref(kept[0])
-    del kept
-    gc.collect()
-    assert sys.getrefcount(kind) == count and alive() is None
-
-
-def test_only_slots_can_hold():
-    class Open:
-        pass
-
-    with pytest.raises(TypeError, match="__slots__"):
-        layout.slot_offset(Open, "array")
-
-
-@pytest.mark.parametrize("release_gil", [False, True])
-def test_no_reference_is_lost_or_kept(build, release_gil):
-    spec = Array(F8, ())
-    scale = build("scale", [spec, Float()], [spec, spec], release_gil=release_gil)
-    failing = build("status", [Array(I8, ())], [spec], status=True)
-    x, number, one = np.array(2.0), 0.25, np.array(1)
-    watched = [F8, None, NotImplemented, x, number, one, np.ndarray]
-
-    def counts():
-        return [sys.getrefcount(thing) for thing in watched]
-
-    def exercise():
-        for _ in range(500):
-            scale(x, number)
-            scale(x, x)
-            failing(one)
-
-    exercise()
-    before = counts()
-    exercise()
-    assert np.abs(np.subtract(counts(), before)).max() < 50
-
-
-def test_a_callable_goes_with_all_it_holds(build):
-    def use():
-        arena, cycle = Arena(), []
-        cycle.append(
-            build(
-                "nothing", [Array(F4, (1,))], arena=arena, arena_size=64, slow=lambda *args: cycle
-            )
-        )
-        assert cycle[0](np.zeros(1, F4)) is None
-        assert cycle[0](None) is cycle
-        return weakref.ref(arena)
-
-    gone = use()
-    gc.collect()
-    assert gone() is None
 
 
 def test_an_arena_is_the_calls_own(build):
