@@ -96,7 +96,7 @@ class Branching:
             f"results = {result}",
             f"outcome = bool(results[{at}]._array)",
             "following = known.get(outcome)",
-            f"if following is None: following = enter(known, outcome, ({values}*results))",
+            f"if following is None: following = enter(known, outcome, ({values}*results,))",
             f"return following({values}*results)",
         ]
 

@@ -176,3 +176,12 @@ def test_pieces_of_nothing_are_none_however_often():
         assert torch.empty(0).unbind() == ()
         with pytest.raises(RuntimeError, match="non-empty TensorList"):
             torch.hstack(torch.empty(0))
+
+
+def test_branches_of_a_function_without_arguments(monkeypatch):
+    x = torch.tensor([1.0, -2.0])
+
+    def program():
+        return x.relu() if (x > 0).any() else x - 1
+
+    check(program, lambda: [], monkeypatch, calls=5)
