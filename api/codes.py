@@ -92,6 +92,8 @@ CODES = (
          "Write into its memory: t.copy_(value) under no_grad()."),
     Code("R122", "whether a number is another",
          "Equal floats may be different objects, and `is` tells.", "Compare with ==."),
+    Code("R123", "attributes that users put on tensors",
+         "The next tensor may have others, or none.", "Pass the values as arguments."),
     Code("E201", "modified by an inplace",
          "Backward needs a value that was overwritten after it was saved.",
          "clone() the value before changing it; the message names both lines."),

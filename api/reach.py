@@ -134,6 +134,8 @@ class Reach:
         self.seen.add(id(value))
         self.keep.append(value)
         if isinstance(value, Tensor):
+            if value.__dict__:
+                self.guards.append(Attributes(value, self.names))
             return
         if isinstance(value, types.FunctionType):
             self.visit_function(value)
@@ -279,6 +281,8 @@ class Reach:
             self.guards.append(Members(module.__dict__[table]))
         for table in ("_modules", *HOOKS):
             self.visit_all((module.__dict__.get(table) or {}).values())
+        tensors = (*module._parameters.values(), *module._buffers.values())
+        self.visit_all(t for t in tensors if t is not None and t.__dict__)
 
     def enter_module(self, space: dict[str, Any], name: str, value: Any) -> None:
         if name not in internal_names():

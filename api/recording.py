@@ -91,6 +91,7 @@ class Recording:
         args, kwargs = given.call
         before = default_generator.state()
         modes, numbers = modes_now(), self.environment.option_numbers()
+        attributes = self.attributes_of_tensors()
         effects = Effects(self.environment.functions())
         try:
             with interpreting(recorder), recorder.watching(), effects.watching(), OneThread():
@@ -106,6 +107,9 @@ class Recording:
         self.loose = self.loose_numbers()
         drew = (before != default_generator.state()).any()
         problems = [*recorder.problems, *effects.problems, *self.environment.problems]
+        if any(attributes) or any(self.attributes_of_tensors()):
+            problems.append("the body may look for attributes that users put on tensors; pass "
+                            "values")  # fmt: skip
         if given.were_changed():
             problems.append("the body changes a container it was given; return a new one")
         if modes_now() != modes:
@@ -125,6 +129,12 @@ class Recording:
             problems.append(f"the body changes Python state while it runs: {changed}; keep it in a "
                             "tensor")  # fmt: skip
         return problems
+
+    def attributes_of_tensors(self) -> list[set[str]]:
+        """The names that code in sight knows of what users put on the arguments."""
+        names = self.environment.names
+        return [{name for name in leaf.__dict__ if name in names}
+                for leaf in self.leaves if isinstance(leaf, Tensor)]  # fmt: skip
 
     def naming(self, tensor: Tensor) -> tuple[str, str]:
         """What a tensor from outside is called in the graph."""
@@ -286,6 +296,9 @@ class Recording:
             raise Refused("the body returns a container that it was given or found; return a new "
                           "one")  # fmt: skip
         self.structure = flatten(with_handed(self.recorded_output, self.handed), out_leaves)
+        if any(isinstance(x, Tensor) and x.__dict__ and recorder.computed(x) for x in out_leaves):
+            raise Refused("the body may look for attributes that users put on tensors, or does so "
+                          "itself; return values")  # fmt: skip
         outputs = Outputs(self, out_leaves)
         self.results, self.makers = outputs.results, outputs.makers
         self.grad_effects = outputs.grad_effects

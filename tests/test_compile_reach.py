@@ -367,6 +367,30 @@ def memo_decorator(wrap):
 
 
 @scenario
+def attributes_put_on_tensors(wrap):
+    known, out = nn.Parameter(data(2)), []
+    known.tag = "twice"
+    f = wrap(lambda x: x * x.scale if hasattr(x, "scale") else x)
+    g = wrap(lambda x: x * (2 if known.tag == "twice" else 3))
+
+    def putting(x):
+        x.seen = getattr(x, "seen", 0) + 1
+        y = x * 2
+        y.made = x.seen
+        return y
+
+    h = wrap(putting)
+    for k in range(6):
+        x = data(2, k=k)
+        if k % 2:
+            x.scale = 2.0 + k
+        if k == 3:
+            known.tag = "thrice"
+        out += [f(x), g(x), h(x).made, h(x).made, x.seen]
+    return out
+
+
+@scenario
 def functions_of_the_library_replaced(wrap):
     layer = nn.Linear(2, 2)
     with torch.no_grad():

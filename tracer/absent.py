@@ -6,9 +6,11 @@ torch has removed do not exist.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ..ir.arguments import must_be
+from ..ir.bind import notify
 from ..ir.value import Value
 from .convert import method
 from .tensor import Tensor
@@ -144,3 +146,15 @@ def _refusing(name: str, error: type, reason: str) -> Any:
 
 for _name, (_error, _reason) in _REASONS.items():
     setattr(Tensor, _name, _refusing(_name, _error, _reason))
+
+
+# --- names that users may put on tensors ---------------------------------------------------------
+
+
+@method
+def __getattr__(self: Tensor, name: str) -> Any:
+    """A name that this tensor has not: a recording is told, for another tensor may have it."""
+    if name[:2] != "__":
+        notify("attribute_missed", sys._getframe(1).f_code.co_filename)
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name,
+                         obj=self)  # fmt: skip

@@ -27,6 +27,7 @@ from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
 from ..ir.op import Op
 from ..ir.types import FLOAT
 from .inplace import look, put
+from .places import is_ours
 from .rebase import Unwritable
 from .recorded import (
     Branch,
@@ -337,6 +338,11 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         """A hook was put on a value the body computed: it must run at every backward."""
         if self.computed(tensor):
             self.refuse("a hook or retain_grad() on a value inside the function")
+
+    def attribute_missed(self, asking: str) -> None:
+        """Code in a file asked a tensor for an attribute that it has not: others may have it."""
+        if not is_ours(asking):
+            self.refuse("the body looks for attributes that users put on tensors; pass values")
 
     def node_hooked(self) -> None:
         """As `hooked`: a module's backward hooks sit on nodes."""
