@@ -46,7 +46,7 @@ def _rounds_at_most_once(op: Op, settings: tuple[tuple[str, Any], ...]) -> bool:
     try:
         with np.errstate(all="ignore"):
             op.lower.emit(watcher, *operands, **{**op.defaults, **dict(settings)})
-    except (TypeError, KeyError, ValueError, NotImplementedError):
+    except (AttributeError, TypeError, KeyError, ValueError, NotImplementedError):
         return False  # it takes other dtypes: nothing is known
     rounded = [name for name in watcher.asked if name in ROUNDS_ONCE]
     return len(rounded) <= 1 and ROUNDS_NEVER.issuperset(set(watcher.asked) - ROUNDS_ONCE)

@@ -116,6 +116,7 @@ class Op:
     shown: dict[str, str | None] = field(default_factory=dict)
     # how vmap runs it, where its kind does not say: see tracer/batch_rules.py
     batch: Any = None
+    many_passes: bool = False  # does its evaluation go over the elements many times?
     random: bool = False
     data_shape: bool = False  # do output shapes depend on values?
     moves_data: bool = False

@@ -150,6 +150,20 @@ def test_attention_takes_operands_in_any_order():
     assert call("softmax", given[0], dim=1) is NotImplemented  # laid out as its operand is
 
 
+def test_ops_of_many_passes_have_kernels_earlier(monkeypatch):
+    offered = []
+    forward, backward = eager_kernels.forward, eager_kernels.backward
+    monkeypatch.setattr(Kernels, "forward", lambda op, *rest: offered.append(op.name)
+                        or forward(op, *rest))  # fmt: skip
+    monkeypatch.setattr(Kernels, "backward", lambda node, *rest: offered.append(node.name())
+                        or backward(node, *rest))  # fmt: skip
+    few, many = (torch.randn(n, 64, requires_grad=True) for n in (63, 64))
+    for x in (few, many):
+        y = x.softmax(1).tanh()
+        y.backward(torch.ones_like(y))
+    assert offered == ["softmax", "SoftmaxBackward0"]
+
+
 def test_derivatives_of_large_calls_are_the_rules(monkeypatch):
     x, w = torch.randn(512, 128, requires_grad=True), torch.randn(384, 128, requires_grad=True)
 
@@ -159,7 +173,7 @@ def test_derivatives_of_large_calls_are_the_rules(monkeypatch):
 
     expected = gradients(create_graph=True)
     offered = []
-    forward = Kernels.forward
+    forward = eager_kernels.forward
     monkeypatch.setattr(Kernels, "forward", lambda op, *rest: offered.append(op.name)
                         or forward(op, *rest))  # fmt: skip
     assert [gradients() for _ in range(6)] == [expected] * 6

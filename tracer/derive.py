@@ -6,7 +6,7 @@ from typing import Any
 
 from ..ir.derivative import settings_of
 from . import straight
-from .large import LARGE, MANY, Kernels, any_large
+from .large import MANY, Kernels, any_large, limit_of
 
 
 def derive(node: Any, grads: list[Any], direct: bool) -> Any:
@@ -46,11 +46,12 @@ def is_large(node: Any, size: int | None) -> bool:
     if size is not None:
         if node.op.kind == "product":
             return size * node.input_type(-2).shape[-1] >= MANY
-        if size >= LARGE:
+        if size >= limit_of(node.op):
             return True
     if node.types is None:
         return False  # what it saved has the gradient's size
-    return any_large([getattr(v, "_array", getattr(v, "array", None)) for v in node.saved])
+    return any_large([getattr(v, "_array", getattr(v, "array", None)) for v in node.saved],
+                     limit_of(node.op))  # fmt: skip
 
 
 def is_silent(leaf: Any) -> bool:

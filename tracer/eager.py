@@ -24,7 +24,7 @@ from ..ir.types import (
     no_kernel,
 )
 from .history import attach_views, history, input_type, record, refresh_view
-from .large import LARGE, Kernels, is_large
+from .large import Kernels, is_large, limit_of
 from .plain import can_be as can_be_plain
 from .plain import written
 from .promotion import cast_array, common_dtype, convert_operand, round_to, widened_operand
@@ -101,13 +101,12 @@ def relate(op: Op, inputs: Any, outputs: Any, attrs: Any, needs_grad: bool, mark
 
 
 def plain_operands(inputs: tuple[Any, ...]) -> Any:
-    """(dtype, arrays, which need gradients, mark, is one large?) of plain operands, else None.
+    """(dtype, arrays, which need gradients, mark) of plain operands, else None.
 
     Plain: tensors of one floating dtype (beside integers and None) without stale history and
     without notes that their results would need.
     """
     dtype = mark = None
-    large = False
     arrays, wanted = [], []
     for value in inputs:
         if value.__class__ in PLAIN:
@@ -123,8 +122,6 @@ def plain_operands(inputs: tuple[Any, ...]) -> Any:
                     return None
             if view is not None and not needs and view.base._requires_grad:
                 return None
-            if array.size >= LARGE:
-                large = True
             arrays.append(array)
             wanted.append(needs)
         elif value is None:
@@ -132,7 +129,7 @@ def plain_operands(inputs: tuple[Any, ...]) -> Any:
             wanted.append(False)
         else:
             return None
-    return None if dtype is None else (dtype, arrays, wanted, mark, large)
+    return None if dtype is None else (dtype, arrays, wanted, mark)
 
 
 def run_plain(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
@@ -140,14 +137,8 @@ def run_plain(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     plain = plain_operands(inputs)
     if plain is None or state.inference or "dtype" in attrs or op.node == "NotImplemented":
         return None
-    dtype, arrays, wanted, mark, large = plain
-    if large or not op.moves_data:
-        result = evaluate(op, inputs, arrays, attrs)
-    else:
-        try:
-            result = op.numpy(*arrays, **attrs)
-        except Exception as error:
-            raise explain_failure(op, inputs, attrs, error) from None
+    dtype, arrays, wanted, mark = plain
+    result = evaluate(op, inputs, arrays, attrs)
     several = result.__class__ is tuple
     if result.__class__ is not ndarray and not several:
         result = np.asarray(result)  # a NumPy number
@@ -200,7 +191,8 @@ def quick(op: Op, inputs: tuple[Any, ...]) -> Tensor | None:
         wanted, arrays = (first._requires_grad, False), (first._array, second)
     else:
         return None
-    if first._array.size >= LARGE or (kind in PLAIN_CLASSES and second._array.size >= LARGE):
+    limit = limit_of(op)
+    if first._array.size >= limit or (kind in PLAIN_CLASSES and second._array.size >= limit):
         return None
     if len(inputs) == 1:
         wanted, arrays = wanted[:1], arrays[:1]  # type: ignore[assignment]

@@ -30,7 +30,7 @@ from ..ir.value import FUNCTIONS, Value
 from . import hooks
 from .eager import history, run
 from .fast_text import BINARY, EDGE, EVALUATE, HEADS, IS_PLAIN, RECORD, UNARY, WRITE
-from .large import LARGE
+from .large import limit_of
 from .places import USERS_FILES, user_place
 from .quiet import CALM, quietly
 from .readers import readers
@@ -70,10 +70,10 @@ def _indent(text: str, more: int) -> str:
 def _space(op: Op, slow: Any) -> dict[str, Any]:
     """The names a written function uses."""
     return {
-        "ALPHA": {"alpha"}, "ANOMALY": ANOMALY, "CALM": CALM, "LARGE": LARGE, "NOTHING": _NOTHING,
-        "NO_ATTRS": {}, "PLAIN": PLAIN, "SavedOutput": SavedOutput, "Storage": Storage,
-        "Tensor": Tensor, "TensorType": TensorType, "USERS_FILES": USERS_FILES, "readers": readers,
-        "__name__": __name__, "asarray": np.asarray, "bool_": bool_,
+        "ALPHA": {"alpha"}, "ANOMALY": ANOMALY, "CALM": CALM, "LARGE": limit_of(op),
+        "NOTHING": _NOTHING, "NO_ATTRS": {}, "PLAIN": PLAIN, "SavedOutput": SavedOutput,
+        "Storage": Storage, "Tensor": Tensor, "TensorType": TensorType, "USERS_FILES": USERS_FILES,
+        "readers": readers, "__name__": __name__, "asarray": np.asarray, "bool_": bool_,
         "evaluate": op.ufunc or op.numpy,
         "float32": float32, "float64": float64, "getframe": sys._getframe, "history": history,
         "hooks": hooks.active, "leaf_edge": leaf_edge, "ndarray": np.ndarray,

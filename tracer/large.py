@@ -10,9 +10,11 @@ Note [Large calls]
     run after run. Ops that round at most once are exempt: they give the same bits either way, and
     are left to NumPy until something else has paid for loading the compiler.
 
-    65,536 elements are 30 to 80 us of NumPy's time; a native call costs 5 to 10 us beside its
-    arithmetic. Matrix products are judged by their multiplications instead: `MANY` are about as
-    long, and a weight of many elements may meet a few rows only.
+    65,536 elements are 30 to 80 us of NumPy's time; a native call costs 5 to 15 us beside its
+    arithmetic. Ops with `many_passes` (softmax, norms, gelu) have kernels from `SEVERAL` elements
+    on: 4,096 are 23 to 80 us of NumPy's time, and 12 to 23 of a kernel's. Matrix products are
+    judged by their multiplications instead: `MANY` are about as long, and a weight of many elements
+    may meet a few rows only.
 
     A call that is being recorded is made this way once: from then on the compiled graph computes
     it. So a kernel of its own must pay for its compilation, some 10 ms, at once: only what is
@@ -32,6 +34,7 @@ from numpy import ndarray
 from ..ir.bind import state
 
 LARGE = int(os.environ.get("WENGERT_EAGER_KERNELS", 1 << 16)) or sys.maxsize
+SEVERAL = LARGE >> 4
 MANY = LARGE << 6
 RECORDED = 7
 
@@ -51,12 +54,18 @@ class Kernels:
     backward: Any = staticmethod(_decline)
 
 
+def limit_of(op: Any) -> int:
+    """From how many elements on a call of `op` is large, if it is no product."""
+    return SEVERAL if op.many_passes else LARGE
+
+
 def is_large(op: Any, arrays: Any) -> bool:
     """Is a call of `op` large?"""
     if op.kind == "product":
         work = multiplications(arrays[-2].size, arrays[-1].shape)
         return work >= MANY and (work >> RECORDED >= MANY or not is_recorded())
-    return any_large(arrays) and (any_large(arrays, LARGE << RECORDED) or not is_recorded())
+    limit = limit_of(op)
+    return any_large(arrays, limit) and (any_large(arrays, limit << RECORDED) or not is_recorded())
 
 
 def multiplications(size: int, shape: tuple[int, ...]) -> int:
@@ -68,7 +77,8 @@ def is_large_type(op: Any, types: Any) -> bool:
     """Is a call of `op` on operands of these types (or None) large?"""
     if op.kind == "product":
         return multiplications(types[-2].numel, types[-1].shape) >= MANY
-    return any(t is not None and t.numel >= LARGE for t in types)
+    limit = limit_of(op)
+    return any(t is not None and t.numel >= limit for t in types)
 
 
 def is_recorded() -> bool:
@@ -76,7 +86,7 @@ def is_recorded() -> bool:
     return state.top is not state.bottom and state.top is not state.marking
 
 
-def any_large(arrays: Any, limit: int = LARGE) -> bool:
+def any_large(arrays: Any, limit: int) -> bool:
     """Is one of the operands (arrays, numbers, None) large?"""
     for array in arrays:  # noqa: SIM110  any() takes three times as long
         if array.__class__ is ndarray and array.size >= limit:

@@ -20,7 +20,7 @@ from ..ir.op import Op
 from ..ir.texts import function_of
 from ..ir.types import FLOAT, FROM_NUMPY, TensorType, float32, float64
 from .history import attach_views, history
-from .large import LARGE, MANY
+from .large import MANY, limit_of
 from .places import user_place
 from .quiet import quiet, restore
 from .saved import plan_of, save_values
@@ -230,7 +230,7 @@ def _record(
 
 def _space(op: Op) -> dict[str, Any]:
     return {
-        "ANOMALY": ANOMALY, "FLOAT": FLOAT, "FROM_NUMPY": FROM_NUMPY, "LARGE": LARGE,
+        "ANOMALY": ANOMALY, "FLOAT": FLOAT, "FROM_NUMPY": FROM_NUMPY, "LARGE": limit_of(op),
         "MANY": MANY, "PLAIN": PLAIN, "Storage": Storage, "Tensor": Tensor,
         "TensorType": TensorType, "View": View, "__name__": __name__,
         "asarray": np.asarray, "attach_views": attach_views,

@@ -27,9 +27,9 @@ def erf(x: np.ndarray) -> np.ndarray:
     flat = np.ascontiguousarray(x).reshape(-1)
     result = np.empty_like(flat)
     for start in range(0, flat.size, BLOCK):
-        part = np.clip(flat[start : start + BLOCK], -4, 4)
+        part = np.minimum(np.maximum(flat[start : start + BLOCK], -4), 4)  # np.clip takes longer
         square = part * part
         part *= _horner(NUMERATOR, square)
         part /= _horner(DENOMINATOR, square)
-        np.clip(part, -1, 1, out=result[start : start + BLOCK])
+        np.minimum(np.maximum(part, -1, out=part), 1, out=result[start : start + BLOCK])
     return result.reshape(np.shape(x))

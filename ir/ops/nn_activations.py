@@ -220,7 +220,8 @@ def _gelu_vjp(grad: Any, self: Any, approximate: str) -> Any:
     return grad * (below + self * density)
 
 
-gelu_op = activation("gelu", numpy=_gelu, scalar=_gelu_emit, vjp=dict(self=_gelu_vjp))
+gelu_op = activation("gelu", numpy=_gelu, scalar=_gelu_emit, vjp=dict(self=_gelu_vjp),
+                     many_passes=True)  # fmt: skip
 
 # --- halves and noise ----------------------------------------------------------------------------
 

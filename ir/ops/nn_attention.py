@@ -43,7 +43,7 @@ def softmax_vjp(grad: Any, result: Any, dim: int) -> Any:
 
 safe_softmax = define(
     "safe_softmax", "self -> result", numpy=_safe_softmax, infer=lambda self, *, dim=-1: self,
-    lower=Decompose(_safe_expand), vjp=dict(self=softmax_vjp),
+    lower=Decompose(_safe_expand), vjp=dict(self=softmax_vjp), many_passes=True,
     samples=lambda rng: [((rng.standard_normal((3, 4)),), {"dim": -1})],
 )  # fmt: skip
 
@@ -108,6 +108,7 @@ attention = define(
     lower=Decompose(lambda query, key, value, attn_mask, *, is_causal=False, scale: safe_softmax(
         _scores(query, key, attn_mask, is_causal, scale), dim=-1) @ value),
     node="ScaledDotProductFlashAttentionForCpuBackward0", samples=_attention_samples,
+    many_passes=True,
     vjp={("query", "key", "value"): _attention_vjp},
 )  # fmt: skip
 

@@ -66,7 +66,7 @@ def _norm_samples(*shapes: Ints, **attrs: Any) -> Any:
 layer_norm = define(
     "layer_norm", "self weight? bias? -> result mean var", numpy=_layer, infer=_layer_type,
     lower=Decompose(_layer_expand), node="NativeLayerNormBackward0",
-    samples=_norm_samples((3, 4, 5), (4, 5), (4, 5), count=2, eps=1e-5),
+    samples=_norm_samples((3, 4, 5), (4, 5), (4, 5), count=2, eps=1e-5), many_passes=True,
     vjp=dict(
         self=_layer_self,
         weight=_layer_weight,
@@ -139,7 +139,7 @@ def _group_weight(grad_result: Any, self: Any, mean: Any, var: Any, groups: int,
 group_norm = define(
     "group_norm", "self weight? bias? -> result mean var", numpy=_group, infer=_group_type,
     lower=Decompose(_group_expand), node="NativeGroupNormBackward0",
-    samples=_norm_samples((2, 4, 3), (4,), (4,), groups=2, eps=1e-5),
+    samples=_norm_samples((2, 4, 3), (4,), (4,), groups=2, eps=1e-5), many_passes=True,
     vjp=dict(self=_group_self, weight=_group_weight,
              bias=lambda grad_result: _channel_sum(grad_result)),
 )  # fmt: skip
@@ -190,7 +190,7 @@ def _batch_weight(grad_result: Any, self: Any, mean: Any, var: Any, eps: float) 
 batch_norm = define(
     "batch_norm", "self weight? bias? -> result mean var", numpy=_batch, infer=_batch_type,
     lower=Decompose(_batch_expand), node="NativeBatchNormBackward0",
-    samples=_norm_samples((3, 4, 2), (4,), (4,), eps=1e-5),
+    samples=_norm_samples((3, 4, 2), (4,), (4,), eps=1e-5), many_passes=True,
     vjp=dict(self=_batch_self, weight=_batch_weight,
              bias=lambda grad_result: _channel_sum(grad_result)),
 )  # fmt: skip

@@ -47,6 +47,14 @@ def _row_blocks(x: np.ndarray, count: int) -> Any:
 
 def standardize_rows(x: np.ndarray, count: int, eps: float, scale: Any, shift: Any) -> Any:
     """`standardize` over the trailing dimensions, whose shape scale and shift have."""
+    if 0 < x.nbytes <= BLOCK and x.flags.c_contiguous:  # one block
+        dims = tuple(range(x.ndim - count, x.ndim))
+        result, mean, var = standardize(x, dims, eps, None, None)
+        if scale is not None:
+            result *= scale
+        if shift is not None:
+            result += shift
+        return result, mean, var
     rows, blocks = _row_blocks(x, count)
     dims = tuple(range(1, 1 + count))
     size = x.dtype.type(math.prod(rows.shape[1:]))

@@ -53,7 +53,8 @@ def _var_vjp(grad: Any, self: Any, dim: Any, keepdim: bool, correction: Any) -> 
 
 
 var_op = define("var", "self -> result", numpy=_var, infer=_var_infer, lower=Decompose(_var_expand),
-                kind="reduction", node="VarBackward0", vjp=dict(self=_var_vjp))  # fmt: skip
+                kind="reduction", node="VarBackward0", vjp=dict(self=_var_vjp),
+                many_passes=True)  # fmt: skip
 
 
 def _std_vjp(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool, correction: Any) -> Any:
