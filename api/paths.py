@@ -55,6 +55,11 @@ class Path:
         """The guards on `.grad` in a form that can be compared."""
         return {(source.identity, none) for source, none in self.grad_guards}
 
+    @property
+    def comparison_keys(self) -> list[Any]:
+        """The comparisons of numbers in a form that can be compared."""
+        return [(read.identity, *rest) for read, *rest in self.comparisons]
+
 
 def path_of(recording: Any) -> Path:
     """The path of a recording that can be replayed."""

@@ -27,10 +27,10 @@ class Trace:
         self.settings, self.why = settings, why
         self.environment = path.environment
         self.grad_guards, self.grad_keys = path.grad_guards, path.grad_keys
-        self.comparisons = path.comparisons
-        self.bound = [r for r in path.bound if not r.is_fixed]
-        self.fixed = [r for r in path.bound if r.is_fixed]  # see Note [Shared arguments]
-        self.hooks = path.hooks
+        self.comparisons, self.comparison_keys = path.comparisons, path.comparison_keys
+        self.bound: list[Any] = []
+        self.fixed: list[Any] = []  # see Note [Shared arguments]
+        self.hooks: list[Any] = []
         sizes = ", ".join(f"{name} = {size}" for name, size in (path.sizes or {}).items())
         self.sizes = f" at {sizes}" if sizes else ""
         self.history = bool(path.needs)
@@ -47,6 +47,9 @@ class Trace:
     def insert(self, path: Path) -> None:
         """Adds a path; segments it shares with earlier paths are kept."""
         self.graphs.append(path.graph)
+        self.bound += [r for r in path.bound if not r.is_fixed]
+        self.fixed += [r for r in path.bound if r.is_fixed]
+        self.hooks += path.hooks
         self.generators.update(dict.fromkeys(path.generators))
         if path.writes():
             self.written.append((path.tensor_sources(), path.shared))
@@ -119,7 +122,9 @@ class Trace:
         """Is a new path one of ours: recorded under the same guards, parting at a branch?"""
         if not path.branches or self.root.end is not None:
             return False
-        return self.environment.failure() is None and path.grad_keys == self.grad_keys
+        if path.grad_keys != self.grad_keys or path.comparison_keys != self.comparison_keys:
+            return False  # what it compared is compared before the first segment
+        return self.environment.failure() is None
 
     def segments(self) -> list[Segment]:
         """All segments, parents first."""

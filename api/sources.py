@@ -79,6 +79,7 @@ class HyperParameter:
 
     def __init__(self, group: dict[str, Any], name: str, index: int | None = None):
         self.group, self.name, self.index = group, name, index
+        self.identity = ("hyper-parameter", id(group), name, index)
 
     def __call__(self, leaves: Any) -> Any:
         value = self.group[self.name]

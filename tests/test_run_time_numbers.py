@@ -76,3 +76,20 @@ def test_numbers_are_the_objects_that_were_given():
     returning = torch.compile(lambda x, number: (x if x is not None else number, number))
     assert all(returning(torch.ones(2), k)[1] is k for k in (0.25, 1.5, 2.5))
     assert "R122" not in returning.explain()
+
+
+def test_comparisons_of_numbers_behind_a_branch_count_on_their_side_only():
+    def chosen(x, rate, other):
+        if x.sum() > 0:
+            x = x * 2 if rate > 0.5 else x * 3
+        if min(rate, other) < 0:
+            x = -x
+        return x - rate if rate - other == 1 else x
+
+    compiled = torch.compile(chosen)
+    numbers = [(0.25, 0.5), (0.75, -0.5), (1.5, 0.5), (-0.5, 2.0)]
+    for k in range(48):
+        x = torch.tensor([1.0, 2.0]) * (-1 if k % 3 == 0 else 1)
+        rate, other = numbers[k % 4] if k < 24 else numbers[k // 3 % 4]
+        assert compiled(x, rate, other).tolist() == chosen(x, rate, other).tolist(), k
+    assert "replayed" in compiled.explain()
