@@ -8,13 +8,10 @@ system is shown. jax has no setting for threads, so on one thread give both proc
 """
 
 import argparse
-import json
 import os
-import subprocess
-import sys
-import time
 
 import numpy as np
+from turns import Turns, against_the_best, installed, serve
 
 ROUNDS = 5
 # channels, side, outputs, kernel, stride, padding
@@ -93,29 +90,7 @@ SYSTEMS = {"wengert": by_wengert, "torch": by_torch, "jax": by_jax}
 
 def calls_of(case, threads):
     """What of SYSTEMS is installed here, ready to run a case."""
-    data, found = arrays(*CASES[case]), {}
-    for name, make in SYSTEMS.items():
-        try:
-            found[name] = make(threads, data, *CASES[case][-2:])
-            found[name]()
-        except ImportError:
-            continue
-    return found
-
-
-def serve(threads):
-    """Answers each line, the name of a case, with the seconds of one round of it."""
-    case, calls = None, {}
-    for line in sys.stdin:
-        if line.strip() != case:
-            case = line.strip()
-            calls = calls_of(case, threads)
-        seconds = {}
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            seconds[name] = time.perf_counter() - start
-        print(json.dumps(seconds), flush=True)
+    return installed(SYSTEMS, threads, arrays(*CASES[case]), *CASES[case][-2:])
 
 
 def main():
@@ -126,27 +101,17 @@ def main():
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.threads)
+        serve(lambda case: calls_of(case, options.threads))
         return
-    command = [__file__, "--serve", "--threads", str(options.threads)]
-    pythons = [sys.executable, *([options.peer] if options.peer else [])]
-    workers = [subprocess.Popen([python, *command], stdin=subprocess.PIPE, text=True,
-                                stdout=subprocess.PIPE) for python in pythons]  # fmt: skip
+    turns = Turns(__file__, options.peer, "--threads", str(options.threads))
     for case, (n, channels, _, outputs, kernel, *_) in CASES.items():
         if options.only not in case:
             continue
-        best = {}
         positions = arrays(*CASES[case])[2].shape[-1] ** 2
         flops = 6 * n * channels * outputs * kernel * kernel * positions
-        for _ in range(max(ROUNDS, min(100, int(5e9 / flops)))):
-            for worker in workers:
-                worker.stdin.write(case + "\n")
-                worker.stdin.flush()
-                for name, seconds in json.loads(worker.stdout.readline()).items():
-                    best[name] = min(best.get(name, seconds), seconds)
+        best = turns.best(case, max(ROUNDS, min(100, int(5e9 / flops))))
         line = f"{case:34s}" + "".join(f"  {k} {flops / t / 1e9:6.1f}" for k, t in best.items())
-        others = [t for name, t in best.items() if name != "wengert"]
-        print(line + (f"  x{min(others) / best['wengert']:.2f}" if others else ""), flush=True)
+        print(line + against_the_best(best), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,21 @@
-"""Matrix products against NumPy's BLAS: GF/s and ratios, interleaved in one process.
+"""Matrix products beside OpenBLAS (NumPy's) and, with a peer, MKL (torch's): GF/s and ratios.
 
-    OPENBLAS_NUM_THREADS=1 WENGERT_NUM_THREADS=1 python benchmarks/gemm.py [--kinds] [float64]
+    python benchmarks/gemm.py [--peer PYTHON_WITH_TORCH] [--threads N] [--kinds] [--float64]
 
-Takes the minimum over rounds in which every contender runs once. With several threads say
+Contenders take turns, round by round; the least time of each counts. With several threads say
 `--apart`: idle threads of one pool spin for a while and would take the other's core, so each
 contender runs all its rounds after a pause. `--kinds` times every kind of kernel that can compute
 a shape, to check the rule in codegen/gemm.py.
 """
 
+import argparse
 import ctypes
-import sys
+import functools
+import os
 import time
 
 import numpy as np
-from wengert.codegen import gemm
-from wengert.codegen.gemm_core import core_symbol, core_text, fold_symbol, fold_text
-from wengert.codegen.prelude import prelude
-from wengert.codegen.target import Target
-from wengert.runtime import jit, threads
+from turns import Turns, installed, serve
 
 SHAPES = [
     *((s, s, s, "NN") for s in (16, 32, 64, 128, 256, 512, 1024, 2048)),
@@ -30,86 +28,136 @@ SHAPES = [
 ]  # fmt: skip
 
 
-def host_target():
-    host = jit.host()
-    return Target.of(host.triple, host.features)
+CASES = {f"{m}x{n}x{k} {layout}": (m, n, k, layout) for m, n, k, layout in SHAPES}
 
 
-def imports():
-    found, keep = {"wengert_parallel": threads.address()}, []
-    for element in ("float", "double"):
-        core, fold = core_symbol(element), fold_symbol(element)
-        for name, text, needs in ((core, core_text, "wengert_parallel"), (fold, fold_text, core)):
-            code = jit.compile_text(text(element, host_target()), options=jit.LIGHT)
-            keep.append(jit.load(code, [name], {needs: found[needs]}))
-            found[name] = keep[-1].address(name)
-    return found, keep
-
-
-FOUND, KEEP = imports()
-
-
-def build(product, kind=None):
-    """A function without arguments is made of it by the caller; returns (kernel, function)."""
-    kernel = gemm.emit(product, host_target(), kind)
-    text = kernel.text + gemm.declarations(set(kernel.imports))
-    text += prelude(kernel.calls, host_target())
-    library = jit.load(jit.compile_text(text), [kernel.name],
-                       {n: FOUND[n] for n in kernel.imports})  # fmt: skip
-    KEEP.append(library)
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(kernel.parameters))
-    return kernel, call(library.address(kernel.name))
-
-
-def operands(rng, m, n, k, layout, dtype):
-    a = rng.standard_normal((m, k)).astype(dtype)
-    b = rng.standard_normal((k, n)).astype(dtype)
+def operands(case, dtype):
+    m, n, k, layout = CASES[case]
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n)))
     a = np.asfortranarray(a) if layout[0] == "T" else a
     b = np.asfortranarray(b) if layout[1] == "T" else b
     return a, b, np.empty((m, n), dtype)
 
 
-def contenders(a, b, c, kinds):
-    (m, k), n = a.shape, b.shape[1]
+# --- systems -------------------------------------------------------------------------------------
+
+
+@functools.cache
+def cores():
+    """What products import: the packed cores, and who runs chunks."""
+    from wengert.codegen.gemm_core import core_symbol, core_text, fold_symbol, fold_text
+    from wengert.runtime import jit, threads
+
+    found, keep = {"wengert_parallel": threads.address()}, []
+    for element in ("float", "double"):
+        core, fold = core_symbol(element), fold_symbol(element)
+        for name, text, needs in ((core, core_text, "wengert_parallel"), (fold, fold_text, core)):
+            code = jit.compile_text(text(element, target()), options=jit.LIGHT)
+            keep.append(jit.load(code, [name], {needs: found[needs]}))
+            found[name] = keep[-1].address(name)
+    return found, keep
+
+
+def target():
+    from wengert.codegen.target import Target
+    from wengert.runtime import jit
+
+    host = jit.host()
+    return Target.of(host.triple, host.features)
+
+
+def by_wengert(case, options):
+    """A call of each kind of kernel that is wanted, by its name."""
+    from wengert.codegen import gemm
+    from wengert.runtime import threads
+
+    threads.set_num_threads(options.threads)
+    a, b, c = operands(case, options.dtype)
     strides = [tuple(s // x.itemsize for s in x.strides) for x in (a, b, c)]
+    (m, k), n = a.shape, b.shape[1]
     product = gemm.Matmul("product", str(a.dtype), m, n, k, *strides)
-    wanted = gemm.possible(product) if kinds else [None]
-    for kind in wanted:
-        kernel, function = build(product, kind)
-        work = np.empty(kernel.workspace + 64, np.uint8)
-        base = work.ctypes.data
-        pointers = a.ctypes.data, b.ctypes.data, c.ctypes.data, base + -base % 64
-        yield kernel.kind, (lambda f=function, p=pointers, w=work: f(*p))
-    yield "numpy", lambda: np.matmul(a, b, out=c)
+    kinds = gemm.possible(product) if options.kinds else [None]
+    return dict(native(product, kind, (a, b, c)) for kind in kinds)
 
 
-def measure(runs, flops):
-    rounds = int(min(2000, max(7, 4e9 / max(flops, 1e6))))
-    best = dict.fromkeys((name for name, _ in runs), 1e9)
-    groups = [[run] * rounds for run in runs] if "--apart" in sys.argv else [runs] * rounds
-    for group in groups:
-        if "--apart" in sys.argv:
-            time.sleep(0.2)
-        for name, run in group:
-            start = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - start)
+def native(product, kind, data):
+    """The kernel's kind, and a call of it."""
+    from wengert.codegen import gemm
+    from wengert.codegen.prelude import prelude
+    from wengert.runtime import jit
+
+    kernel = gemm.emit(product, target(), kind)
+    text = kernel.text + gemm.declarations(set(kernel.imports)) + prelude(kernel.calls, target())
+    library = jit.load(jit.compile_text(text), [kernel.name],
+                       {n: cores()[0][n] for n in kernel.imports})  # fmt: skip
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(kernel.parameters))
+    function, work = call(library.address(kernel.name)), np.empty(kernel.workspace + 64, np.uint8)
+    base = work.ctypes.data
+    pointers = *(x.ctypes.data for x in data), base + -base % 64
+    return kernel.kind, lambda keep=(library, work, data): function(*pointers)
+
+
+def by_numpy(case, options):
+    import wengert  # noqa: F401  beside it only: the peer's NumPy is another
+
+    a, b, c = operands(case, options.dtype)
+    return {"OpenBLAS": lambda: np.matmul(a, b, out=c)}
+
+
+def by_torch(case, options):
+    import torch
+
+    torch.set_num_threads(options.threads)
+    a, b, c = map(torch.from_numpy, operands(case, options.dtype))
+    return {"MKL": lambda: torch.mm(a, b, out=c)}
+
+
+def calls_of(case, options):
+    """All that is installed here; after a word for it, one contender alone."""
+    case, _, only = case.partition(" only ")
+    found = installed({"wengert": by_wengert, "numpy": by_numpy, "torch": by_torch}, case, options)
+    calls = {name: call for part in found.values() for name, call in part.items()}
+    return {name: call for name, call in calls.items() if only in ("", name)}
+
+
+def best_of(turns, case, rounds, apart):
+    if not apart:
+        return turns.best(case, rounds)
+    best = {}
+    for name in turns.best(case, 1):
+        time.sleep(0.2)
+        best |= turns.best(f"{case} only {name}", rounds)
     return best
 
 
 def main():
-    rng = np.random.default_rng(0)
-    dtype = "float64" if "float64" in sys.argv else "float32"
-    kinds = "--kinds" in sys.argv
-    print("| m x n x k | layout | GF/s | NumPy GF/s | ratio |\n|---|---|---|---|---|")
-    for m, n, k, layout in SHAPES:
-        a, b, c = operands(rng, m, n, k, layout, dtype)
-        best = measure(list(contenders(a, b, c, kinds)), 2 * m * n * k)
-        blas = best.pop("numpy")
-        shown = ", ".join(f"{kind} {2e-9 * m * n * k / t:.1f}" for kind, t in best.items())
-        ratio = blas / min(best.values())
-        print(f"| {m}x{n}x{k} | {layout} | {shown} | {2e-9 * m * n * k / blas:.1f} | "
-              f"{ratio:.2f} |", flush=True)  # fmt: skip
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--peer", help="a Python with torch")
+    parser.add_argument("--kinds", action="store_true")
+    parser.add_argument("--apart", action="store_true")
+    parser.add_argument("--float64", dest="dtype", action="store_const", const="float64",
+                        default="float32")  # fmt: skip
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(lambda case: calls_of(case, options))
+        return
+    os.environ["OPENBLAS_NUM_THREADS"] = str(options.threads)
+    flags = ["--kinds"] * options.kinds + ["--float64"] * (options.dtype == "float64")
+    turns = Turns(__file__, options.peer, "--threads", str(options.threads), *flags)
+    print("| m x n x k, layout | GF/s | OpenBLAS | MKL | ours / best |\n|---|---|---|---|---|")
+    for case in (name for name in CASES if options.only in name):
+        flops = 2 * np.prod([float(n) for n in CASES[case][:3]])
+        best = best_of(turns, case, int(min(60, max(7, 4e9 / flops))), options.apart)
+        rates = {name: flops / seconds / 1e9 for name, seconds in best.items()}
+        blas = [rates.pop(name, None) for name in ("OpenBLAS", "MKL")]
+        ratio = max(rates.values()) / max(filter(None, blas))
+        ours = ", ".join(f"{kind} {rate:.1f}" for kind, rate in rates.items())
+        theirs = " | ".join("" if rate is None else f"{rate:.1f}" for rate in blas)
+        print(f"| {case} | {ours} | {theirs} | {ratio:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

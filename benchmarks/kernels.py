@@ -1,140 +1,160 @@
-"""Compiled graphs against NumPy, and torch where it is installed: microseconds and ratios.
+"""Single kernels beside torch and jax: microseconds, ratios, share of the memory's bandwidth.
 
-    python benchmarks/kernels.py [--threads N] [--only WORD]
+    python benchmarks/kernels.py [--peer PYTHON_WITH_TORCH_AND_JAX] [--threads N] [--only WORD]
 
-Contenders run in turn, round after round; the minimum of each is shown. With torch in another
-environment, run this file there too: without wengert it measures torch alone, as JSON lines, which
-`--peer FILE` reads back.
+Systems take turns, case by case and round by round; the least time of each is shown, and how many
+times as fast as the best of the others we are. Of cases that move much and compute little, the
+bandwidth is compared with NumPy's `add` of arrays as large, into memory that is there (the triad):
+all systems but that one allocate their results. jax has no setting for threads: for one, give all
+processes one core (`taskset -c 0 python benchmarks/kernels.py --threads 1 ...`).
 """
 
 import argparse
-import json
-import time
+import os
 
 import numpy as np
+from turns import Turns, against_the_best, installed, serve
 
-try:
-    import wengert
-except ImportError:
-    wengert = None
-try:
-    import torch
-except ImportError:
-    torch = None
-
-ROUNDS = 40
-F = "float32"
+ROUNDS = 60
 
 
-def gelu(x, w, b):
+# --- cases: functions of a system's names (`torch`'s, or jax.numpy's) and its arrays -------------
+
+
+def gelu(lib, x, w, b):
     u = x * w + b
-    return 0.5 * u * (1 + (0.7978845608 * (u + 0.044715 * u * u * u)).tanh())
+    return 0.5 * u * (1 + lib.tanh(0.7978845608 * (u + 0.044715 * u * u * u)))
 
 
-def layer_norm(x, w, b):
-    centred = x - x.mean(1, keepdim=True)
-    return centred * ((centred * centred).mean(1, keepdim=True) + 1e-5).rsqrt() * w + b
+def layer_norm(lib, x, w, b):
+    if hasattr(lib, "nn"):
+        return lib.nn.functional.layer_norm(x, (x.shape[1],), w, b)
+    centred = x - x.mean(1, keepdims=True)
+    return centred / lib.sqrt((centred * centred).mean(1, keepdims=True) + 1e-5) * w + b
 
 
-def softmax_grad(x, g):
-    y = x.softmax(1)
-    return y * (g - (g * y).sum(1, keepdim=True))
+def softmax(lib, x):
+    if hasattr(lib, "nn"):
+        return x.softmax(1)
+    e = lib.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
 
 
+# name: function, shapes; with a gradient of the result ("+bwd") or not
+BIG, MIDDLE = (1 << 22,), (1 << 16,)
 CASES = {
-    "add 4": (lambda a, b: a + b, (4,), (4,)),
-    "add 64K": (lambda a, b: a + b, (65536,), (65536,)),
-    "add 1M": (lambda a, b: a + b, (1 << 20,), (1 << 20,)),
-    "gelu(x*w+b) 64K": (gelu, (65536,), (65536,), (65536,)),
-    "gelu(x*w+b) 1M": (gelu, (1 << 20,), (1 << 20,), (1 << 20,)),
-    "exp 64K": (lambda x: x.exp(), (65536,)),
-    "sum 1M": (lambda x: x.sum(), (1 << 20,)),
-    "row sums 1024x1000": (lambda x: x.sum(1), (1024, 1000)),
-    "column sums 1024x1000": (lambda x: x.sum(0), (1024, 1000)),
-    "column sums 128x512": (lambda x: x.sum(0), (128, 512)),
-    "softmax 1024x1000": (lambda x: x.softmax(1), (1024, 1000)),
-    "softmax fwd+bwd 1024x1000": (softmax_grad, (1024, 1000), (1024, 1000)),
-    "log_softmax 128x10": (lambda x: x.log_softmax(1), (128, 10)),
-    "layer norm 1024x768": (layer_norm, (1024, 768), (768,), (768,)),
-    "transpose 1024": (lambda x: (x.t() * 2).contiguous(), (1024, 1024)),
-    "bias+relu 128x512": (lambda x, b: (x + b).relu(), (128, 512), (512,)),
-    "linear+relu 128x784x512": (lambda x, w, b: (x @ w.t() + b).relu(), (128, 784), (512, 784),
-                                (512,)),
+    "add 4": (lambda lib, a, b: a + b, (4,), (4,)),
+    "add 64K": (lambda lib, a, b: a + b, MIDDLE, MIDDLE),
+    "x*w+b 4M": (lambda lib, x, w, b: x * w + b, BIG, BIG, BIG),
+    "relu(x*w+b)*y 4M": (lambda lib, x, w, b, y: lib.maximum(x * w + b, b) * y, BIG, BIG, BIG, BIG),
+    "gelu(x*w+b) 64K": (gelu, MIDDLE, MIDDLE, MIDDLE),
+    "gelu(x*w+b) 4M": (gelu, BIG, BIG, BIG),
+    "gelu(x*w+b) 4M +bwd": (gelu, BIG, BIG, BIG),
+    "exp 64K": (lambda lib, x: lib.exp(x), MIDDLE),
+    "sum 4M": (lambda lib, x: x.sum(), BIG),
+    "row sums 1024x1000": (lambda lib, x: x.sum(1), (1024, 1000)),
+    "column sums 1024x1000": (lambda lib, x: x.sum(0), (1024, 1000)),
+    "softmax 1024x1000 +bwd": (softmax, (1024, 1000)),
+    "softmax 4096x512 +bwd": (softmax, (4096, 512)),
+    "layer norm 1024x768 +bwd": (layer_norm, (1024, 768), (768,), (768,)),
+    "layer norm 4096x512 +bwd": (layer_norm, (4096, 512), (512,), (512,)),
+    "transpose 1024": (lambda lib, x: x.T * 2 + x, (1024, 1024)),
 }  # fmt: skip
+STREAMS = {"x*w+b 4M": 4, "relu(x*w+b)*y 4M": 5}  # arrays that are read or written, of one size
 
 
-def arrays(shapes):
+def arrays(case):
+    """Operands, and the gradient of the result."""
+    function, *shapes = CASES[case]
     rng = np.random.default_rng(0)
-    return [rng.uniform(0.5, 1.5, s).astype("f") for s in shapes]
+    data = [rng.uniform(0.5, 1.5, s).astype("f") for s in shapes]
+    result = function(np, *data) if function not in (softmax, layer_norm) else data[0]
+    return data, rng.uniform(0.5, 1.5, np.shape(result)).astype("f")
 
 
-def compiled(function, shapes):
-    """The function as a compiled graph, and how long compiling took."""
-    from wengert.backend import compile_graph
-    from wengert.ir import passes
-    from wengert.ir.builder import Builder
-    from wengert.ir.types import BY_NAME, TensorType
-
-    builder = Builder("case")
-    inputs = [builder.input(TensorType(BY_NAME[F], s)) for s in shapes]
-    with builder.building():
-        builder.output(function(*inputs))
-    start = time.process_time()
-    graph = compile_graph(passes.optimise(builder.graph()))
-    return graph, time.process_time() - start
+# --- systems -------------------------------------------------------------------------------------
 
 
-def minimum(calls):
-    """The least time of each call, in microseconds; they take turns."""
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return {name: 1e6 * t for name, t in best.items()}
+def by_wengert(case, threads):
+    import wengert
+
+    wengert.set_num_threads(threads)
+    return wengert.compile(torch_step(wengert, case)), torch_tensors(wengert, case)
 
 
-def contenders(function, shapes):
-    data, calls, compiling = arrays(shapes), {}, None
-    if wengert is not None:
-        graph, compiling = compiled(function, shapes)
-        calls["wengert"] = lambda: graph(*data)
-    if torch is not None:
-        tensors = [torch.from_numpy(a) for a in data]
-        calls["torch"] = lambda: function(*tensors)
-    return calls, compiling
+def by_torch(case, threads):
+    import torch
+
+    torch.set_num_threads(threads)
+    return torch_step(torch, case), torch_tensors(torch, case)
+
+
+def torch_tensors(lib, case):
+    data, grad = arrays(case)
+    tensors = [lib.tensor(a, requires_grad="+bwd" in case) for a in data]
+    return [lib.tensor(grad), *tensors]
+
+
+def torch_step(lib, case):
+    def step(grad, *tensors):
+        result = CASES[case][0](lib, *tensors)
+        return (result, *lib.autograd.grad(result, tensors, grad)) if "+bwd" in case else result
+
+    return step
+
+
+def by_jax(case, threads):
+    import jax
+
+    def step(grad, *values):
+        if "+bwd" not in case:
+            return CASES[case][0](jax.numpy, *values)
+        result, pull = jax.vjp(lambda *v: CASES[case][0](jax.numpy, *v), *values)
+        return result, pull(grad)
+
+    data, grad = arrays(case)
+    compiled = jax.jit(step)
+    return (lambda *v: jax.block_until_ready(compiled(*v))), [jax.numpy.asarray(a)
+                                                              for a in (grad, *data)]  # fmt: skip
+
+
+def triad(case, threads):
+    """What memory gives; only beside our own library, so that there is one."""
+    import wengert  # noqa: F401
+
+    if case not in STREAMS:
+        raise ImportError("nothing to compare")
+    a, b, c = (np.ones(CASES[case][1], "f") for _ in range(3))
+    return (lambda *v: np.add(*v)), (a, b, c)
+
+
+def calls_of(case, threads):
+    found = installed({"wengert": by_wengert, "torch": by_torch, "jax": by_jax, "triad": triad},
+                      case, threads)  # fmt: skip
+    calls = {name: (lambda f=f, v=values: f(*v)) for name, (f, values) in found.items()}
+    for call in calls.values():
+        call()  # records; the next compiles
+    return calls
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--only", default="")
-    parser.add_argument("--peer", help="JSON lines of a run in an environment with torch")
+    parser.add_argument("--peer", help="a Python with torch or jax")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if wengert is not None:
-        from wengert.runtime import threads
-
-        threads.set_num_threads(options.threads)
-    if torch is not None:
-        torch.set_num_threads(options.threads)
-    peer = {}
-    if options.peer:
-        with open(options.peer) as file:
-            peer = {case: times for line in file for case, times in [json.loads(line)]}
-    for name, (function, *shapes) in CASES.items():
-        if options.only not in name:
-            continue
-        calls, compiling = contenders(function, shapes)
-        times = minimum(calls)
-        if wengert is None:
-            print(json.dumps([name, times]), flush=True)
-            continue
-        times.update(peer.get(name, {}))
-        line = f"{name:28s} compile {1e3 * compiling:6.1f} ms"
-        line += "".join(f"  {who} {t:9.1f} us" for who, t in times.items())
-        others = [t for who, t in times.items() if who != "wengert"]
-        line += f"  x{min(others) / times['wengert']:.2f}" if others else ""
+    if options.serve:
+        serve(lambda case: calls_of(case, options.threads))
+        return
+    turns = Turns(__file__, options.peer, "--threads", str(options.threads))
+    for case in (name for name in CASES if options.only in name):
+        best = turns.best(case, ROUNDS)
+        stream = best.pop("triad", None)
+        line = f"{case:26s}" + "".join(f"  {who} {1e6 * t:9.1f} us" for who, t in best.items())
+        line += against_the_best(best)
+        if stream is not None:
+            line += f"  {stream / 3 * STREAMS[case] / best['wengert']:.2f} of triad"
         print(line, flush=True)
 
 

@@ -154,3 +154,12 @@ def test_scripts_say_what_they_do():
                               capture_output=True)  # fmt: skip
         assert done.returncode == 0
         assert "--peer-python" in done.stdout
+
+
+@pytest.mark.parametrize("script, case", [("kernels", "add 4"), ("gemm", "1x10x512"),
+                                          ("convolutions", "1-6 28 5x5 batch 1")])  # fmt: skip
+def test_kernels_are_measured_in_turns(script, case):
+    command = [sys.executable, str(FOLDER / f"{script}.py"), "--threads", "1", "--only", case]
+    done = subprocess.run(command, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert case in done.stdout.splitlines()[-1]
