@@ -156,6 +156,22 @@ def test_gradients_belong_to_one_leaf_each(calls):
     assert y.grad.tolist() == [1.0] * 3
 
 
+def test_a_sum_that_is_passed_on_is_not_added_to(calls):
+    x = torch.arange(1.0, 4.0).requires_grad_()
+
+    def step():
+        x.grad = None
+        p, q = x * 2.0, x * 3.0
+        r = p * 5.0
+        s = p + q  # two gradients arrive, and their sum goes to p, where r's comes later, and to q
+        ((s * s).sum() + (s * 4.0).sum() + r.sum()).backward()
+        return x.grad.tolist()
+
+    expected = [50 * v + 30 for v in (1.0, 2.0, 3.0)]
+    assert repeat(step) == [expected] * TIMES
+    assert calls[-1]
+
+
 def test_parts_of_results(calls):
     x = torch.arange(12.0).reshape(3, 4).requires_grad_()
 

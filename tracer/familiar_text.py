@@ -134,6 +134,7 @@ class _Writer:
         node = self.nodes[position]
         _, (inputs, outputs), settings, kinds, edges = self.key[position + 1]
         grads = [self.arrived.get((position, k)) for k in range(len(outputs))]
+        self.sums.difference_update(grads)  # they may be passed on, to several places
         if not node.is_op:
             return self.call_whole(position, grads)
         numbers = tuple([kind if kind.__class__ is tuple else None for kind in kinds])
