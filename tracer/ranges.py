@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.arguments import as_dtype, plain_number, whole_number
+from ..ir.numerics.spacing import evenly_spaced
 from ..ir.op import TABLE
 from ..ir.ops import questions
 from ..ir.ops.creation import arange_values
@@ -129,6 +130,8 @@ def symmetric_range(start: Any, end: Any, steps: int, dtype: DType, wide: bool) 
     if steps == 1:
         return np.array([first], dtype=compute)
     step = rounded(rounded(last - first) / compute(max(steps - 1, 1)))
+    if not low_bits:
+        return evenly_spaced(first, last, step, steps)
     k = np.arange(steps)
     low = first + rounded(step * k.astype(compute))
     high = last - rounded(step * (steps - k - 1).astype(compute))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import warn
+from ..numerics.spacing import evenly_spaced
 from ..op import Template, define
 from ..types import TensorType
 from ..value import public
@@ -47,9 +48,9 @@ class Tap(NamedTuple):
 
 def _unnormalized(x: np.ndarray, size: int, align: bool) -> tuple[np.ndarray, float]:
     """Grid coordinates in [-1, 1] as places, and how fast they move."""
-    if align:
-        return (x + 1) / 2 * x.dtype.type(size - 1), (size - 1) / 2
-    return ((x + 1) * x.dtype.type(size) - 1) / 2, size / 2
+    speed = (size - 1) / 2 if align else size / 2
+    places = (x + 1) * x.dtype.type(speed)
+    return places if align else places - x.dtype.type(0.5), speed
 
 
 def _clipped(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -339,12 +340,17 @@ def grid_sample(
 # --- affine grids --------------------------------------------------------------------------------
 
 
+def _line(count: int, align: bool, kind: Any) -> Any:
+    """The coordinates along one dimension, rounded as torch's: many lie where slopes change."""
+    if count == 1:
+        return np.zeros(1, kind)
+    line = evenly_spaced(kind(-1), kind(1), kind(2) / kind(count - 1), count)
+    return line if align else line * kind(count - 1) / kind(count)
+
+
 def _base(size: Ints, align: bool, dtype: np.dtype) -> np.ndarray:
     """The untransformed grid of (points, dims + 1), with a column of ones."""
-    lines = []
-    for n in size:
-        line = np.linspace(-1, 1, n, dtype=dtype) if n > 1 else np.zeros(1, dtype)
-        lines.append(line if align else line * dtype.type((n - 1) / n))
+    lines = [_line(n, align, dtype.type) for n in size]
     grids = np.meshgrid(*lines, indexing="ij")
     return np.stack([*grids[::-1], np.ones(size, dtype)], axis=-1).reshape(-1, len(size) + 1)
 
