@@ -91,6 +91,50 @@ class autocast:
         return casting
 
 
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: DType | None = None) -> Any:
+    """custom_fwd(fwd=None, *, device_type, cast_inputs=None): of a Function's forward.
+
+    Inside autocast it casts floating-point arguments to `cast_inputs` and turns autocast off.
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        args[0]._dtype = get_autocast_dtype(device_type)
+        args[0]._fwd_used_autocast = is_autocast_enabled(device_type)
+        if cast_inputs is None or not is_autocast_enabled(device_type):
+            return fwd(*args, **kwargs)
+        args[0]._fwd_used_autocast = False
+        with autocast(device_type, enabled=False):
+            return fwd(*(_cast(a, cast_inputs) for a in args),
+                       **{k: _cast(v, cast_inputs) for k, v in kwargs.items()})  # fmt: skip
+
+    return decorated
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+    """custom_bwd(bwd=None, *, device_type): backward runs in the autocast mode of forward."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        with autocast(device_type, args[0]._dtype, args[0]._fwd_used_autocast):
+            return bwd(*args, **kwargs)
+
+    return decorated
+
+
+def _cast(value: Any, dtype: DType) -> Any:
+    """A floating-point tensor, or those of a list, tuple or dict, in another dtype."""
+    if isinstance(value, Tensor):
+        return value.to(dtype) if value.is_floating_point() else value
+    if isinstance(value, dict):
+        return {k: _cast(v, dtype) for k, v in value.items()}
+    return type(value)(_cast(v, dtype) for v in value) if type(value) in (list, tuple) else value
+
+
 def is_autocast_available(device_type: str) -> bool:
     """Only on the CPU."""
     return device_type == "cpu"

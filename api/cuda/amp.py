@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from .. import amp
+
+custom_bwd = functools.partial(amp.custom_bwd, device_type="cuda")
+custom_fwd = functools.partial(amp.custom_fwd, device_type="cuda")
 
 
 class autocast(amp.autocast):

@@ -1,5 +1,6 @@
 """`torch.utils.data`: datasets, samplers, loaders."""
 
+from . import _utils
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
 from .dataset import (
