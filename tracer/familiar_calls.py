@@ -200,7 +200,7 @@ class Watch:
 
     def is_repeatable(self) -> bool:
         """Does what was seen depend on the description of the call alone?"""
-        if self.refused or len(self.steps) > MOST_STEPS:
+        if self.refused or not 0 < len(self.steps) <= MOST_STEPS:
             return False
         unwritten = all(t.storage_.version == v for t, v in zip(self.arguments, self.versions))
         return unwritten and all(step.is_plain() for step in self.steps)

@@ -185,3 +185,9 @@ def test_branches_of_a_function_without_arguments(monkeypatch):
         return x.relu() if (x > 0).any() else x - 1
 
     check(program, list, monkeypatch, calls=5)
+
+
+def test_calls_without_ops_however_often():
+    transform = torch.distributions.AffineTransform(torch.zeros(2), torch.ones(2))
+    for _ in range(8):
+        assert tuple(transform.forward_shape((1,))) == (2,)
