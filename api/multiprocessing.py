@@ -30,5 +30,6 @@ def spawn(fn: Any, args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = Tru
         process.join()
     for rank, process in enumerate(processes):
         if process.exitcode:
-            raise RuntimeError(f"process {rank} terminated with exit code {process.exitcode}")
+            raise RuntimeError(f"process {rank} terminated with exit code {process.exitcode}; "
+                               "see what it printed")  # fmt: skip
     return None

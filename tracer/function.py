@@ -227,7 +227,8 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         """Fills ctx after a `forward` that does not take it."""
-        raise NotImplementedError("setup_context is not implemented.")
+        raise NotImplementedError("setup_context is not implemented. Define it, or let forward "
+                                  "take ctx.")  # fmt: skip
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:

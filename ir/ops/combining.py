@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import must_be
 from ..op import Decompose, define
 from ..types import TensorType, broadcast_shapes, default_dtype
 from ..value import Value, public
@@ -17,6 +18,8 @@ from .slices import slice_op, slice_scatter
 
 
 def _listed(name: str, tensors: Any) -> list[Any]:
+    if not hasattr(tensors, "__iter__"):
+        raise must_be(name, "tensors", "tuple of Tensors", tensors, 1)
     found = list(tensors)
     if not found:
         raise RuntimeError(f"{name} expects a non-empty TensorList")

@@ -1,6 +1,11 @@
 """What the lines of the catalogue of errors are written in."""
 
+import functools
+import gc
 import io
+import itertools
+import os
+import time
 import zipfile
 
 import numpy as np
@@ -11,7 +16,7 @@ from wengert.nn import functional as F
 from wengert.nn.utils import prune
 from wengert.utils import data
 
-__all__ = ["F", "data", "dist", "nn", "np", "optim", "prune", "torch"]
+__all__ = ["F", "data", "dist", "nn", "np", "optim", "prune", "time", "torch"]
 
 
 def t(*shape, requires_grad=False):
@@ -322,3 +327,90 @@ def plateau_with_new_group():
     optimizer.add_param_group({"params": [t(3)]})
     for _ in range(3):
         scheduler.step(1.0)
+
+
+def pickled(text):
+    """A file of `save` whose pickle is given."""
+    return archive({"data.pkl": text, "version": b"3"})
+
+
+def double(*shape):
+    return torch.ones(shape, dtype=torch.float64, requires_grad=True)
+
+
+def own_function(**methods):
+    """A Function of these methods, to be called."""
+    methods = {name: staticmethod(method) for name, method in methods.items()}
+    return type("Own", (torch.autograd.Function,), methods).apply
+
+
+def wavering():
+    """Its gradient is another one at each call."""
+    calls = itertools.count()
+    return own_function(forward=lambda ctx, x: x * 2,
+                        backward=lambda ctx, g: g * 2 + 1e-9 * next(calls))  # fmt: skip
+
+
+def gradient_of_nothing():
+    """Gradients of zero do not lead to gradients of zero."""
+    return own_function(forward=lambda ctx, x: (x * 2, x * 3),
+                        backward=lambda ctx, a, b: a * 2 + b * 3 + 1e-9)  # fmt: skip
+
+
+def disabled_too_late():
+    with (
+        torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x),
+        torch.autograd.graph.disable_saved_tensors_hooks("leave hooks first"),
+    ):
+        pass
+
+
+def hook_of_dead_module():
+    net = nn.Linear(2, 2)
+    net._register_load_state_dict_pre_hook(lambda *args: None, with_module=True)
+    (hook,) = net._load_state_dict_pre_hooks.values()
+    del net
+    gc.collect()
+    hook()
+
+
+def freed_node():
+    y = leaf().exp()
+    y.backward(t(2))
+    return y.grad_fn
+
+
+def changing_checkpoint():
+    """Saves more tensors in its first run."""
+    runs = itertools.count()
+
+    def body(x):
+        return x.sin().cos() if next(runs) == 0 else x * 1
+
+    torch.utils.checkpoint.checkpoint(body, leaf(), use_reentrant=False).sum().backward()
+
+
+def loaded(item, **options):
+    """The first batch of a loader with a worker that gets its items by a call."""
+    rows = type("Rows", (data.Dataset,), {"__len__": lambda self: 1,
+                                          "__getitem__": lambda self, k: item()})()  # fmt: skip
+    return next(iter(data.DataLoader(rows, num_workers=1, **options)))
+
+
+class Odd(Exception):
+    """Cannot be made of a message."""
+
+    def __init__(self, one, two):
+        super().__init__(one, two)
+
+
+def fail_oddly():
+    raise Odd(1, 2)
+
+
+def nested(depth):
+    return functools.reduce(lambda inner, _: [inner], range(depth), 1)
+
+
+def leave(rank):
+    os._exit(3)

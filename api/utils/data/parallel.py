@@ -93,7 +93,8 @@ class WorkerIterator(LoaderIterator):
                     raise RuntimeError(f"DataLoader worker (pid(s) {', '.join(dead)}) exited "
                                        "unexpectedly") from None  # fmt: skip
                 if limit and time.monotonic() >= end:
-                    raise RuntimeError(f"DataLoader timed out after {limit} seconds") from None
+                    raise RuntimeError(f"DataLoader timed out after {limit} seconds; use a larger "
+                                       "timeout") from None  # fmt: skip
 
     def next_data(self) -> Any:
         while self.due < self.sent:
