@@ -65,6 +65,16 @@ class Strided:
     strides: tuple[int, ...]
     offset: int = 0
 
+    @cached_property
+    def is_dense(self) -> bool:
+        """Do its elements lie in row-major order, without gaps?"""
+        step = 1
+        for size, stride in zip(self.type.shape[::-1], self.strides[::-1]):
+            if size != 1 and stride != step:
+                return False
+            step *= size
+        return True
+
 
 @dataclass(frozen=True)
 class HostCall:

@@ -334,6 +334,8 @@ class Runnable:
             else:
                 flat = lend(start + self.plan.offsets[buffer.name], buffer.nbytes)
             flat = flat.view(view.type.dtype.storage)
+            if view.is_dense:
+                return flat[view.offset : view.offset + view.type.numel].reshape(view.type.shape)
             size = view.type.dtype.itemsize
             return np.lib.stride_tricks.as_strided(
                 flat[view.offset :], view.type.shape, [s * size for s in view.strides])  # fmt: skip

@@ -2,9 +2,9 @@
 
 A program is a list of steps over a few tensors: pointwise ops, views, in-place writes (also through
 views, and into tensors from outside), reductions, branches and loops on values, looks at values,
-masks, dropout, detach and no_grad. It is drawn once, then run eagerly and compiled on several
-inputs, while what it finds in closures and containers changes from call to call, and something may
-be written before backward.
+masks, dropout, detach, no_grad and arithmetic of numbers. It is drawn once, then run eagerly and
+compiled on several inputs, while what it finds in closures and containers changes from call to
+call, and something may be written before backward.
 """
 
 import pytest
@@ -43,6 +43,12 @@ LOOKS = (
     lambda t: t * 2 if t.max().item() > 1 else t,
 )
 
+NUMBERS = (
+    lambda t, number: t * 2 if number > 0.3 else t - number,
+    lambda t, number: t * number if number * 2 - 1 > 0 else t + 1 / (number + 1),
+    lambda t, number: t + max(number, 0.4) ** 2,
+)
+
 step = st.one_of(
     st.tuples(st.just("unary"), st.sampled_from(UNARY), st.integers(0, 3)),
     st.tuples(st.just("binary"), st.sampled_from(BINARY), st.integers(0, 3)),
@@ -58,6 +64,7 @@ step = st.one_of(
     st.tuples(st.just("mask"), st.none(), st.integers(0, 3)),
     st.tuples(st.just("dropout"), st.none(), st.integers(0, 3)),
     st.tuples(st.just("outside"), st.sampled_from(WRITES), st.integers(0, 3)),
+    st.tuples(st.just("number"), st.sampled_from(NUMBERS), st.integers(0, 3)),
 )
 
 
@@ -128,7 +135,9 @@ def make(program, outside):
                 with torch.no_grad():
                     what((outside.buffer, y, outside.items[-1])[pick % 3])
                 continue
-            result = run_step(kind, what, values[pick % len(values)], values)
+            value = values[pick % len(values)]
+            result = what(value, shift) if kind == "number" else (
+                run_step(kind, what, value, values))  # fmt: skip
             if result.dim() == 2 and result.shape[0] > 1 and result.shape[1] > 2:
                 values.append(result)
         with torch.no_grad():
