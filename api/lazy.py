@@ -34,6 +34,7 @@ NAMES = {
         ("BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "DoubleStorage",
          "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "ShortStorage"), "storage"),
     "Future": "futures",
+    **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "cuda"),
     **dict.fromkeys(("autocast", "clear_autocast_cache", "get_autocast_dtype", "GradScaler",
                      "is_autocast_enabled"), "amp"),
     **dict.fromkeys(

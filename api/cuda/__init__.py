@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 from ..ir.types import BY_NAME
@@ -40,6 +41,11 @@ def device_count() -> int:
     return 0
 
 
+def memory_stats(device: Any = None) -> OrderedDict[str, Any]:
+    """Empty: there is no memory to count."""
+    return OrderedDict()
+
+
 def _zero(device: Any = None) -> int:
     """0: nothing is allocated."""
     return 0
@@ -75,6 +81,18 @@ class Stream:
 
 class Event(Stream):
     """Raises: there are no events."""
+
+
+class AcceleratorError(RuntimeError):
+    """What devices raise; here nothing does."""
+
+    __module__ = "torch"
+
+
+class OutOfMemoryError(RuntimeError):
+    """What a full device raises; here nothing does."""
+
+    __module__ = "torch"
 
 
 class _CudaMeta(_LegacyMeta):
