@@ -12,6 +12,7 @@ import numpy as np
 
 from ..ir.program import INPUT, OUTPUT, Launch, Program
 from . import threads
+from .layout import data_of
 from .loading import Code
 
 
@@ -27,6 +28,7 @@ class Flat:
         self.function = self.code.symbols[launch.symbol]
         self.results = [r.type.dtype.storage for r in program.results]
         self.words = [word.value for word in launch.words]
+        self.block = ctypes.c_int64 * len(self.words)
         self.sizes, self.pointers, self.grain = sizes, pointers, grain
         self.parallel = threads.pool().parallel
 
@@ -38,9 +40,8 @@ class Flat:
         for k in self.sizes:
             words[k] = count
         for k, which in self.pointers:
-            words[k] += arrays[which].__array_interface__["data"][0]
-        block = (ctypes.c_int64 * len(words))(*words)
-        self.parallel(self.function, block, -(-count // self.grain))
+            words[k] += data_of(arrays[which])
+        self.parallel(self.function, self.block(*words), -(-count // self.grain))
         return made
 
 

@@ -190,6 +190,13 @@ def number_words(value: object) -> list[tuple[int, int]]:
     return [(at, word_at(id(value) + at)) for at in offsets]
 
 
+def data_of(array: np.ndarray) -> int:
+    """The address of an array's first element; NumPy's own answer takes four times as long."""
+    if trouble():
+        return int(array.__array_interface__["data"][0])
+    return word_at(id(array) + DATA)
+
+
 def word_at(at: int) -> int:
     """The 64-bit word at an address."""
     return ctypes.c_uint64.from_address(at).value

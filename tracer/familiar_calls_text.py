@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..ir.texts import function_of
 from .eager import offered
 from .fast import leaf_edge
 from .large import is_large
-from .places import user_place
+from .places import USERS_FILES, user_place
 from .promotion import cast_array, common_dtype, convert_operand
 from .saved import SavedOutput
 from .storage import Storage, View
@@ -20,6 +21,15 @@ from .tape import next_sequence
 from .tensor import PLAIN, Tensor
 
 NUMBERS = (int, float, bool, complex)
+
+
+# Most calls are the user's own: then it is his frame that called the one that called this code.
+PLACE = [
+    "    frame = getframe(2)",
+    "    code = frame.f_code",
+    "    known = code.co_filename in USERS_FILES",
+    "    place = (code, frame.f_lasti) if known else user_place()",
+]
 
 
 class Step(NamedTuple):
@@ -97,7 +107,8 @@ class _Writer:
             "SavedOutput": SavedOutput, "Storage": Storage, "Tensor": Tensor, "View": View,
             "__name__": __name__, "asarray": np.asarray, "cast": cast_array, "offered": offered,
             "leaf_edge": leaf_edge, "new": object.__new__, "next_sequence": next_sequence,
-            "state": state, "user_place": user_place,
+            "state": state, "getframe": sys._getframe, "user_place": user_place,
+            "USERS_FILES": USERS_FILES,
         }  # fmt: skip
 
     def name(self, tensor: Any) -> str:
@@ -357,6 +368,6 @@ class _Writer:
         lines += [f"        {line}" for line in self.computing]
         lines += ["    except Exception:", "        return None"]
         if any(".place = place" in line for line in self.building):
-            lines.append("    place = user_place()")
+            lines += PLACE
         lines += [f"    {line}" for line in self.building]
         return "\n".join([*lines, f"    return {returned}"])

@@ -24,7 +24,7 @@ def _erf(x: Any) -> Any:
 
 erf = pointwise("erf", "self -> result", promote="float", numpy=_erf,
                 spaces="torch special", scalar=lambda s, x: s.erf(x), domain=(-3, 3),
-                vjp=dict(self=lambda grad, self: (
+                many_passes=True, vjp=dict(self=lambda grad, self: (
                     SLOPE * (-(self * self)).exp() * grad)))  # fmt: skip
 erfc = pointwise("erfc", "self -> result", promote="float", numpy=in_double("erfc", errors.erfc),
                  spaces="torch special", scalar=lambda s, x: s.erfc(x), domain=(-3, 3),

@@ -140,7 +140,7 @@ def _elu_vjp(grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> 
 
 _ELU_SAMPLE = {"alpha": 0.7, "scale": 1.2, "input_scale": 1.5}
 elu_op = activation("elu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp),
-                    sample=_ELU_SAMPLE)  # fmt: skip
+                    sample=_ELU_SAMPLE, many_passes=True)  # fmt: skip
 celu_op = activation("celu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp),
                      sample=_ELU_SAMPLE)  # fmt: skip
 
@@ -158,12 +158,12 @@ def _softplus_emit(s: Any, x: Any, *, beta: float = 1.0, threshold: float = 20.0
 
 
 softplus_op = activation(
-    "softplus", numpy=_softplus, scalar=_softplus_emit,
+    "softplus", numpy=_softplus, scalar=_softplus_emit, many_passes=True,
     vjp=dict(self=lambda grad, self, beta, threshold: grad.where(
         self * beta > threshold, grad * (self * beta).sigmoid())),
 )  # fmt: skip
 logsigmoid_op = activation(
-    "logsigmoid", node="LogSigmoidBackward0",
+    "logsigmoid", node="LogSigmoidBackward0", many_passes=True,
     numpy=lambda x: np.subtract(np.minimum(x, 0), np.log1p(np.exp(-np.abs(x))), order="C"),
     scalar=lambda s, x: s.sub(s.minimum(x, s.const(0)), s.log1p(s.exp(s.neg(s.abs(x))))),
     vjp=dict(self=lambda grad, self: grad * (-self).sigmoid()),
@@ -188,6 +188,7 @@ def _mish_vjp(grad: Any, self: Any) -> Any:
 
 mish_op = activation(
     "mish", numpy=lambda x: x * np.tanh(_softplus(x)), vjp=dict(self=_mish_vjp),
+    many_passes=True,
     scalar=lambda s, x: s.mul(x, s.tanh(_softplus_emit(s, x))),
 )  # fmt: skip
 

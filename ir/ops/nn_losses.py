@@ -187,7 +187,7 @@ def _logits_target(grad: Any, self: Any, weight: Any, pos_weight: Any, reduction
 
 binary_cross_entropy_with_logits = loss_entry(
     "binary_cross_entropy_with_logits", "self target weight? pos_weight? -> result", _bce_logits,
-    _bce_logits_expand, samples=_samples(4, 0.1, 0.9),
+    _bce_logits_expand, samples=_samples(4, 0.1, 0.9), many_passes=True,
     vjp=dict(self=_logits_self, target=_logits_target),
 )  # fmt: skip
 

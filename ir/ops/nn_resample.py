@@ -247,7 +247,7 @@ resample_adjoint = define(
 
 
 adaptive_avg_pool = define(
-    "adaptive_avg_pool", "self -> result", lower=Template("resample"),
+    "adaptive_avg_pool", "self -> result", lower=Template("resample"), many_passes=True,
     numpy=lambda x, *, size: _resample(x, mode="adaptive", size=size),
     infer=lambda self, *, size: TensorType(
         self.dtype, (*self.shape[: self.ndim - len(size)], *size)),

@@ -134,7 +134,7 @@ def _logsumexp_rule(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) 
 
 logsumexp_op = define(
     "logsumexp", "self -> result", numpy=_logsumexp, lower=Decompose(_logsumexp_expand),
-    kind="reduction", vjp=dict(self=_logsumexp_rule),
+    kind="reduction", vjp=dict(self=_logsumexp_rule), many_passes=True,
     infer=lambda self, *, dim, keepdim=False: TensorType(
         self.dtype, reduced_shape(self.shape, dim, keepdim)),
 )  # fmt: skip

@@ -64,6 +64,7 @@ def _std_vjp(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool, correct
 
 std_op = define(
     "std", "self -> result", infer=_var_infer, kind="reduction", node="StdBackward0",
+    many_passes=True,
     numpy=lambda x, *, dim, keepdim=False, correction=1, whole=False: np.sqrt(
         _var(x, dim=dim, keepdim=keepdim, correction=correction)),
     lower=Decompose(lambda self, **attrs: var_op(self, **attrs).sqrt()),
