@@ -81,10 +81,11 @@ def run(mode, folder, arguments):
                    "PYTHONHASHSEED": "0", DIGESTS: str(digests), **MODES[mode]}  # fmt: skip
     command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "modes", "-rsfE",
                "--tb=short", *arguments]  # fmt: skip
-    done = subprocess.run(command, cwd=HERE.parent.parent, text=True, capture_output=True,
-                          env={**os.environ, **environment})  # fmt: skip
-    (folder / f"{mode}.txt").write_text(done.stdout + done.stderr)
-    return done.stdout + done.stderr
+    report = folder / f"{mode}.txt"
+    with report.open("w") as file:  # to be looked at on the way
+        subprocess.run(command, cwd=HERE.parent.parent, stdout=file, stderr=subprocess.STDOUT,
+                       env={**os.environ, **environment})  # fmt: skip
+    return report.read_text()
 
 
 def differing(mode, folder):
