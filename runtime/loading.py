@@ -48,15 +48,23 @@ def runner() -> jit.Library:
 # The call that records a function has its results from the recording, so it need not wait for LLVM.
 # Modules are compiled in a few threads as soon as they are known, while others are still being
 # planned and while the caller goes on; whoever loads a program waits for what is under way, and
-# compiles itself what is not. A fork waits too, for a child would not have these threads.
+# compiles itself what is not. A fork waits too, for a child would not have these threads; so does
+# the end of the process. Both wait for what is under way only: other threads may go on and on.
 _Work = tuple[str | cache.Unwritten, jit.Options]
 _waiting: deque[_Work] = deque()
 _compiling: set[threading.Thread] = set()
+_forks = 0  # that wait
+
+
+def _may_begin() -> bool:
+    return not _forks and threading.main_thread().is_alive()
 
 
 def ahead(work: Iterable[_Work]) -> None:
     """Begins to compile; see Note [Compiling ahead]."""
     with _lock:
+        if not _may_begin():
+            return  # who loads it compiles it
         _waiting.extend(work)
         for _ in range(min(_compilers() - len(_compiling), len(_waiting))):
             thread = threading.Thread(target=_compile)
@@ -70,7 +78,7 @@ def ahead(work: Iterable[_Work]) -> None:
 def _compile() -> None:
     while True:
         with _lock:
-            if not _waiting:
+            if not (_waiting and _may_begin()):
                 _compiling.discard(threading.current_thread())
                 return
             text, options = _waiting.popleft()
@@ -79,9 +87,15 @@ def _compile() -> None:
 
 
 def settle() -> None:
-    """Waits for all that is being compiled ahead."""
-    for thread in list(_compiling):
+    """Waits for what is being compiled ahead."""
+    global _forks
+    with _lock:
+        _forks += 1
+        under_way = list(_compiling)
+    for thread in under_way:
         thread.join()
+    with _lock:
+        _forks -= 1
 
 
 if hasattr(os, "register_at_fork"):
