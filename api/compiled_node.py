@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +28,25 @@ from .tracer.tensor import Tensor
 def numbers_of(grads: list[Any]) -> tuple[int, ...]:
     """Which of the gradients arrived."""
     return tuple([k for k, g in enumerate(grads) if g is not None])
+
+
+def is_held_elsewhere(tensor: Tensor) -> bool:
+    """May anybody but the tensor hold its memory, who could write there without a word?"""
+    array = memory_of(tensor)
+    owner, storage = owner_of(array), tensor._storage
+    if owner.base is not None or not is_exposed(owner):
+        return is_exposed(owner)
+    # beside the tensor: the variables here, the arguments of the count, and the storage
+    ours = 3 if storage is None or storage.root is not owner else 4
+    if array is owner:
+        return sys.getrefcount(owner) > ours + 1
+    return sys.getrefcount(owner) > ours or sys.getrefcount(array) > 3
+
+
+def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
+    """Are two arrays of one dtype and shape the same, NaN by NaN?"""
+    a, b = (np.atleast_1d(np.ascontiguousarray(x)).view(np.uint8) for x in (a, b))
+    return bool((a == b).all())
 
 
 class Split:
@@ -113,9 +133,9 @@ class CompiledFunctionBackward(Node):
     def watch(self, results: list[Tensor]) -> None:
         """Backward will look at inputs and results again."""
         self.reference = reads_later(self)
-        for owner in map(owner_of, map(memory_of, self.inputs)):
-            if is_exposed(owner):
-                self.before_exposure(owner)
+        for tensor in self.inputs:
+            if is_held_elsewhere(tensor):
+                self.before_exposure(owner_of(memory_of(tensor)))
         held = self.split.function.held
         if held:
             self.held = {k: (results[k]._array, storage := results[k].storage_, storage.version)
@@ -132,7 +152,7 @@ class CompiledFunctionBackward(Node):
     def notice_writes(self) -> None:
         """Were inputs written that NumPy's users can write to?"""
         for k, array in self.exposed.items():
-            if array.tobytes() != memory_of(self.inputs[k]).tobytes():
+            if not same_bytes(array, memory_of(self.inputs[k])):
                 self.before = {k: array, **(self.before or {})}
 
     def apply(self, grads: list[Any]) -> list[Any]:
@@ -148,8 +168,7 @@ class CompiledFunctionBackward(Node):
             return self.differentiable_apply(grads, arrived)
         if self.before is not None:
             return self.apply_as_eager(grads)
-        kept = [self.input_array(k) for k in self.split.parts.saved_inputs]
-        arguments = [*self.saved, *kept, *[g._array for g in arrived]]
+        arguments = [*self.saved, *self.saved_input_arrays(), *[g._array for g in arrived]]
         backward, left = self.split.for_gradients(self.numbers)
         return self.spread(left, backward.finish(backward.call(*arguments), ()))
 
@@ -191,7 +210,7 @@ class CompiledFunctionBackward(Node):
     def apply_as_eager(self, grads: list[Any]) -> list[Any]:
         """See Note [Written inputs]."""
         as_eager = self.split.as_eager
-        for position in as_eager.saved_inputs:
+        for position in as_eager.looked_at(self.numbers):
             self.checked(position)
         states = [snapshot.state() for snapshot in self.states]
         now = [t._array for t in self.inputs]
@@ -207,7 +226,7 @@ class CompiledFunctionBackward(Node):
         """An input as it was at the call, with its history."""
         if self.before is None or position not in self.before:
             return self.checked(position)
-        if position in self.split.as_eager.saved_inputs:
+        if position in self.split.as_eager.looked_at(self.numbers):
             self.checked(position)
         tensor = Tensor._wrap(self.before[position], self.inputs[position].dtype)
         edge = history(self.inputs[position])
@@ -240,8 +259,11 @@ class CompiledFunctionBackward(Node):
             "Hint: clone() the value before changing it."
         )
 
-    def input_array(self, position: int) -> np.ndarray:
-        return self.checked(position)._array
+    def saved_input_arrays(self) -> list[np.ndarray]:
+        """The inputs that backward is given again; eager may not look at all of them now."""
+        looked_at = self.split.as_eager.looked_at(self.numbers)
+        return [self.checked(k)._array if k in looked_at else self.inputs[k]._array
+                for k in self.split.parts.saved_inputs]  # fmt: skip
 
     def release(self, freed: Any) -> None:
         self.freed = freed

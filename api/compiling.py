@@ -222,6 +222,7 @@ class CompiledFunction(Inspected):
             return self.run_eagerly(*call)
         output, loose = recording.output, recording.loose
         self.conclude(key, recording, why)
+        recording.let_go()
         del recording
         replace_loose(loose)
         return output

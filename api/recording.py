@@ -136,6 +136,13 @@ class Recording:
         return [{name for name in leaf.__dict__ if name in names}
                 for leaf in self.leaves if isinstance(leaf, Tensor)]  # fmt: skip
 
+    def let_go(self) -> None:
+        """It is over: nothing of the call is held until the collector comes."""
+        recorder = self.recorder
+        recorder.let_go()
+        recorder.on_lift = recorder.on_handed = recorder.naming = None
+        recorder.hyper_parameter = recorder.hyper_branch = None
+
     def naming(self, tensor: Tensor) -> tuple[str, str]:
         """What a tensor from outside is called in the graph."""
         place = self.argument_places.get(id(tensor))

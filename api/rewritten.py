@@ -33,7 +33,20 @@ class AsEager:
         made = tuple(o for o in saved if o.var not in numbers)
         self.forward = dead_code.run(forward.replace(outputs=made))
         read = {v for node in self.forward.nodes for v in node.present()} | {o.var for o in made}
+        self._looked_at: dict[tuple[int, ...], frozenset[int]] = {}
         self.read_inputs = {k for k, i in enumerate(forward.inputs) if i.var in read}
+
+    def looked_at(self, given: tuple[int, ...]) -> frozenset[int]:
+        """Which of `saved_inputs` eager looks at when these gradients arrive."""
+        if given not in self._looked_at:
+            graph, _ = absent_gradients.run(self.parts.backward, given)
+            read = {v for node in graph.nodes for v in node.present()}
+            read.update(o.var for o in graph.outputs)
+            kept = graph.inputs[len(self.shared) :][: len(self.saved_inputs)]
+            self._looked_at[given] = frozenset(
+                position for position, i in zip(self.saved_inputs, kept) if i.var in read
+            )
+        return self._looked_at[given]
 
     @property
     def saved_inputs(self) -> tuple[int, ...]:

@@ -27,11 +27,10 @@ from .tracer.tensor import Tensor
 class ToLeaves:
     """Backward of a Split for the gradient of one result; see the module's text."""
 
-    __slots__ = ("dtype", "executor", "given", "left", "native", "one", "saved_inputs")
+    __slots__ = ("dtype", "executor", "given", "left", "native", "one")
 
     def __init__(self, split: Any, number: int):
         self.given = (number,)
-        self.saved_inputs = split.parts.saved_inputs
         self.executor, left = split.for_gradients(self.given)
         types = [o.var.type for o in self.executor.graph.outputs]
         # of each gradient: the edge that it takes, its dtype, the strides of its array
@@ -45,7 +44,7 @@ class ToLeaves:
 
     def serve(self, node: Any, seed: Any, keep: bool) -> bool:
         """Runs it, if it can; `seed` is the gradient given, if one is; `keep` the graph?"""
-        if node.before is not None or node.freed is not None:
+        if node.before is not None or node.exposed or node.freed is not None:
             return False
         start = self.one
         if seed is not None:
@@ -56,8 +55,7 @@ class ToLeaves:
         node.numbers = self.given
         if node.held is not None:
             node.check_results()
-        inputs = [node.input_array(k) for k in self.saved_inputs]
-        grads = self.gradients(*node.saved, *inputs, start)
+        grads = self.gradients(*node.saved, *node.saved_input_arrays(), start)
         place = user_place()
         if not keep:
             node.release(Freed(place))

@@ -1,5 +1,8 @@
 """Backward from a compiled function's result straight to leaves means what the engine means."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import wengert as torch
@@ -173,3 +176,55 @@ def test_history_before_the_function_goes_on():
         if run is scaled:
             expected = a.grad.clone()
     assert torch.allclose(a.grad, expected)
+
+
+def test_writes_to_what_this_gradient_does_not_need():
+    def both(x, w):
+        return x * x, w * 3.0
+
+    def act(results, inputs):
+        with torch.no_grad():
+            inputs[0].mul_(2.0)  # which the second result has nothing to do with
+        results[1].backward(torch.ones(4).double())
+        return error_of(lambda: results[0].backward(torch.ones(4).double()))[0]
+
+    compare(both, [leaf(4), leaf(4, seed=1)], act)
+
+
+def test_numpy_may_write_to_memory_that_it_holds(engine_runs):
+    """Eager keeps the exponential and sees the new x; compiled code would read x again."""
+
+    def gradient(run, hold):
+        memory = np.arange(1.0, 5.0)
+        x = torch.from_numpy(memory).requires_grad_()
+        if not hold:
+            del memory
+        for _ in range(4):
+            x.grad = None
+            y = run(x)
+            if hold:
+                memory += 1
+            y.backward(torch.ones(4).double())
+        return x.grad.tolist()
+
+    def function(x):
+        return (x * x).exp().tanh() * x
+
+    for hold in (True, False):
+        del engine_runs[:]
+        expected = gradient(function, hold)
+        assert gradient(torch.compile(function), hold) == pytest.approx(expected, rel=1e-12)
+        assert len(engine_runs) < 8 or hold  # at once where nobody else holds the memory
+
+
+def test_a_recording_holds_nothing_of_its_call():
+    function = torch.compile(lambda x: (x * 2).exp().sum())
+    x = leaf(10)
+    gone = [weakref.ref(x), weakref.ref(x._array)]
+    gc.disable()
+    try:
+        function(x)
+        del x
+        assert [reference() for reference in gone] == [None, None]
+    finally:
+        gc.enable()

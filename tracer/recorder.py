@@ -114,6 +114,12 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         self.memories.setdefault(id(root), memory)
         self.enter(Entry(tensor, memory, (), var))
 
+    def let_go(self) -> None:
+        """The recording is over: it holds no memory of others' until it is collected."""
+        for known in (self.entries, self.lying_in, self.memories):
+            known.clear()
+        self.externals, self.bound = [], []
+
     def enter(self, entry: Entry) -> Entry:
         """From now on the entry says what its tensor is."""
         tensor = entry.tensor
