@@ -183,6 +183,12 @@ class PythonReader:
     def select(self, cond: Scalar, a: Scalar, b: Scalar) -> Scalar:
         return Scalar(np.where(cond.array, a.array, b.array), a.dtype)
 
+    def complex(self, a: Scalar, b: Scalar) -> Scalar:
+        name = "complex64" if a.dtype == "float32" else "complex128"
+        made = np.empty(np.broadcast_shapes(a.array.shape, b.array.shape), name)
+        made.real, made.imag = a.array, b.array
+        return Scalar(made, name)
+
     add, sub, mul, div = _plain(np.add), _plain(np.subtract), _plain(np.multiply), _plain(_divide)
     floor_divide, remainder = _plain(np.floor_divide), _plain(np.remainder)
     fmod, pow = _plain(np.fmod), _plain(_pow)

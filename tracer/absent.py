@@ -84,6 +84,11 @@ Tensor.to_sparse_coo = Tensor.to_sparse  # type: ignore[attr-defined]
 @method
 def sparse_mask(self: Tensor, mask: Any) -> Any:
     """The elements at the positions of a sparse tensor."""
+    if not isinstance(mask, Tensor):
+        raise must_be("sparse_mask", "mask", "Tensor", mask, 1)
+    if not mask.is_sparse:
+        raise NotImplementedError("Could not run 'aten::sparse_mask' with a strided mask; make it "
+                                  "sparse by to_sparse()")  # fmt: skip
     return mask.like(self[tuple(mask._indices())])
 
 
