@@ -22,7 +22,7 @@ import numpy as np
 from .executor import native_wanted
 from .ir.builder import Builder
 from .ir.derivative import Settings, add_outputs, results_in, settings_of
-from .ir.exact import is_exact
+from .ir.exact import is_arithmetic, is_exact
 from .ir.graph import Graph
 from .ir.op import TABLE, Decompose, Op, Reduce, Scalar, Template, View
 from .ir.passes import dead_code, optimise
@@ -219,10 +219,13 @@ def shaped(what: Any, layouts: tuple[Any, ...]) -> tuple[Draft | None, list[Any]
 
 def forward(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
     """What `op.numpy` would give for arrays, numbers and None; NotImplemented if it must."""
-    arrays = as_arrays(values) if has_kernel(op) else None
+    settings = settings_of(attrs)
+    if not has_kernel(op) or is_arithmetic(op, settings):
+        return NotImplemented
+    arrays = as_arrays(values)
     if arrays is None:
         return NotImplemented
-    call = Call(op, settings_of(attrs))
+    call = Call(op, settings)
     done = run_flat(call, arrays) if op.kind == "pointwise" else None
     done = done or run_shaped(call, arrays)
     if done is None:

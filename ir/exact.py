@@ -39,14 +39,29 @@ def is_exact(op: Op, settings: tuple[tuple[str, Any], ...] = ()) -> bool:
     return isinstance(op.lower, Scalar) and _rounds_at_most_once(op, settings)
 
 
-@lru_cache(maxsize=1024)
+def is_arithmetic(op: Op, settings: tuple[tuple[str, Any], ...] = ()) -> bool:
+    """Is a call of the op a sum, a difference or a product, and nothing else?"""
+    if not isinstance(op.lower, Scalar):
+        return False
+    return _asked(op, settings) in (["add"], ["sub"], ["mul"])
+
+
 def _rounds_at_most_once(op: Op, settings: tuple[tuple[str, Any], ...]) -> bool:
+    asked = _asked(op, settings)
+    if asked is None:
+        return False
+    rounded = [name for name in asked if name in ROUNDS_ONCE]
+    return len(rounded) <= 1 and ROUNDS_NEVER.issuperset(set(asked) - ROUNDS_ONCE)
+
+
+@lru_cache(maxsize=1024)
+def _asked(op: Op, settings: tuple[tuple[str, Any], ...]) -> list[str] | None:
+    """What the op's scalar expression asks of a reader, in order; None if it takes no floats."""
     watcher = Watcher()
     operands = [Value(np.ones(1, np.float32), "float32") for _ in op.inputs]
     try:
         with np.errstate(all="ignore"):
             op.lower.emit(watcher, *operands, **{**op.defaults, **dict(settings)})
     except (AttributeError, TypeError, KeyError, ValueError, NotImplementedError):
-        return False  # it takes other dtypes: nothing is known
-    rounded = [name for name in watcher.asked if name in ROUNDS_ONCE]
-    return len(rounded) <= 1 and ROUNDS_NEVER.issuperset(set(watcher.asked) - ROUNDS_ONCE)
+        return None  # it takes other dtypes: nothing is known
+    return watcher.asked

@@ -10,6 +10,9 @@ Note [Large calls]
     run after run. Ops that round at most once are exempt: they give the same bits either way, and
     are left to NumPy until something else has paid for loading the compiler.
 
+    Sums, differences and products are NumPy's at any size: its loops are as fast as memory (13 us
+    for 65,536 elements, 0.2 ms for a million), and a kernel gains nothing for its call.
+
     65,536 elements are 30 to 80 us of NumPy's time; a native call costs 5 to 15 us beside its
     arithmetic. Ops with `many_passes` (softmax, norms, gelu) have kernels from `SEVERAL` elements
     on: 4,096 are 23 to 80 us of NumPy's time, and 12 to 23 of a kernel's. Matrix products are
