@@ -194,8 +194,7 @@ class Members(Guard):
         self.items, self.before = items, flat(items)
 
     def change(self) -> str | None:
-        now = flat(self.items)
-        if len(now) == len(self.before) and all(map(operator.is_, now, self.before)):
+        if is_each(flat(self.items), self.before):
             return None
         return "a list of tensors changed" if isinstance(self.items, list) else (
             "what is registered in a module changed")  # fmt: skip
@@ -208,6 +207,11 @@ def flat(items: Any) -> list[Any]:
     return [*items, *items.values()] if isinstance(items, dict) else list(items)
 
 
+def is_each(some: list[Any], others: list[Any]) -> bool:
+    """Are these the same objects?"""
+    return len(some) == len(others) and all(map(operator.is_, some, others))
+
+
 class OptimizerState(Guard):
     """Which parameters have state in an optimizer, and in which objects it is kept."""
 
@@ -215,14 +219,21 @@ class OptimizerState(Guard):
         self.optimizer = optimizer
         self.before = self.now()
 
-    def now(self) -> list[Any]:
+    def now(self, but: frozenset[int] = frozenset()) -> list[Any]:
+        """What is compared, but for the state of the parameters with these ids."""
         state, groups = self.optimizer.state, self.optimizer.param_groups
-        kept = [x for owner, kept in state.items() if kept for x in (owner, kept, *flat(kept))]
+        kept = [x for owner, kept in state.items() if kept and id(owner) not in but
+                for x in (owner, kept, *flat(kept))]  # fmt: skip
         return [state, groups, *kept]
 
+    def begun(self, parameters: list[Any]) -> None:
+        """The state of some parameters was made, and counts from now on; all else is as before."""
+        before = self.now(but=frozenset(map(id, parameters)))
+        if is_each(before, self.before):
+            self.before = self.now()
+
     def change(self) -> str | None:
-        now = self.now()
-        if len(now) == len(self.before) and all(map(operator.is_, now, self.before)):
+        if is_each(self.now(), self.before):
             return None
         return "the state of an optimizer changed"
 

@@ -97,6 +97,7 @@ class Reach:
         self.guards: list[Guard] = []
         self.modules: list[Any] = []
         self.optimizers: list[Any] = []
+        self.optimizer_states: dict[int, OptimizerState] = {}  # by id of the optimizer
         self.groups: list[tuple[dict[str, Any], str, Any]] = []  # options of optimizers
         self.findings = Findings()
         self.problems: list[str] = []
@@ -291,7 +292,8 @@ class Reach:
     def visit_optimizer(self, optimizer: Any) -> None:
         """Which groups and parameters it has, and their options; numbers are run-time numbers."""
         self.optimizers.append(optimizer)
-        self.guards += [Members(optimizer.param_groups), OptimizerState(optimizer)]
+        guard = self.optimizer_states[id(optimizer)] = OptimizerState(optimizer)
+        self.guards += [Members(optimizer.param_groups), guard]
         for group in optimizer.param_groups:
             self.guards.append(Members(group["params"]))
             self.groups += [(group, name, value) for name, value in group.items()

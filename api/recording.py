@@ -66,6 +66,7 @@ class Recording:
         self.number_places: dict[int, int] = {}
         self.hypers: dict[Any, Any] = {}
         self.hyper_guards: list[Any] = []
+        self.begun: dict[int, list[Tensor]] = {}  # parameters whose state was made, by optimizer
         self.flags: list[bool] = []  # did the external require grad when it was met?
         recorder.on_lift = self.on_lift
         recorder.naming = self.naming
@@ -80,6 +81,7 @@ class Recording:
         recorder.given_numbers = self.numbers
         recorder.hyper_parameter = self.hyper_parameter
         recorder.hyper_branch = self.hyper_branch
+        recorder.state_begins = self.state_begins
         call = unflatten(structure, iter(leaves)) if call is None else call
         given = GivenArguments(call, self.with_numbers(leaves, specialised))
         self.known_containers = self.environment.seen | given.container_ids()
@@ -124,6 +126,8 @@ class Recording:
         if self.symbols.values:
             settle_all(given.given)
             self.environment.settle()
+        for optimizer, parameters in self.begun.items():
+            self.environment.optimizer_states[optimizer].begun(parameters)
         changed = self.environment.failure()
         if changed is not None:
             problems.append(f"the body changes Python state while it runs: {changed}; keep it in a "
@@ -141,7 +145,7 @@ class Recording:
         recorder = self.recorder
         recorder.let_go()
         recorder.on_lift = recorder.on_handed = recorder.naming = None
-        recorder.hyper_parameter = recorder.hyper_branch = None
+        recorder.hyper_parameter = recorder.hyper_branch = recorder.state_begins = None
 
     def naming(self, tensor: Tensor) -> tuple[str, str]:
         """What a tensor from outside is called in the graph."""
@@ -219,6 +223,16 @@ class Recording:
     def hyper_branch(self, group: Any, name: str, outcome: bool) -> None:
         """What is computed depends on whether a hyper-parameter is set."""
         self.hyper_guards.append((HyperParameter(group, name), operator.ne, 0, outcome))
+
+    def state_begins(self, optimizer: Any, parameter: Tensor) -> bool:
+        """Is an optimizer's state that is made now from outside? See Note [State made in a step].
+
+        That of an optimizer which the body itself makes is not.
+        """
+        apart = id(optimizer) in self.environment.optimizer_states and not state.inference
+        if apart:
+            self.begun.setdefault(id(optimizer), []).append(parameter)
+        return apart
 
     def comparisons(self) -> list[Any]:
         """Guards on run-time numbers that are given."""

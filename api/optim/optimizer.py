@@ -1,4 +1,12 @@
-"""`Optimizer`: parameter groups, state, hooks; and the walk over parameters of a step."""
+"""`Optimizer`: parameter groups, state, hooks; and the walk over parameters of a step.
+
+Note [State made in a step]
+    The first step makes the state of each parameter by `_start`, which looks at sizes, dtypes and
+    options only, and then runs the formula that all later steps run. So a recording of it need not
+    wait for the second step: state is made outside of what is recorded, and the formula finds it
+    as tensors from outside, as it will at every later call. State that a formula itself adds (the
+    momentum of `SGD`, which begins as a gradient) makes the first step one of its own kind.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +19,7 @@ from itertools import chain
 from typing import Any
 
 from .. import view_as_complex, view_as_real
-from ..ir.bind import state
+from ..ir.bind import interpreting, state
 from ..ir.types import default_dtype, float32, float64
 from ..nn.modules._names import typename
 from ..nn.modules.module import clear_grad
@@ -129,8 +137,15 @@ class Optimizer:
                 continue
             kept = self._kept(group, parameter)
             if not kept:
-                self._start(group, parameter, grad, kept)
+                self._begin(group, parameter, grad, kept)
             self._update_one(settings, maximize, parameter, grad, kept)
+
+    def _begin(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+        """Makes the state of a parameter; see Note [State made in a step]."""
+        listener = getattr(state.top, "state_begins", None)
+        apart = listener is not None and listener(self, parameter)
+        with interpreting(state.bottom if apart else state.top):
+            self._start(group, parameter, grad, kept)
 
     def _update_one(self, settings: Any, maximize: bool, parameter: Any, grad: Any, kept: Any):
         """Runs the formula on buffers of the parameter, its gradient and its state."""

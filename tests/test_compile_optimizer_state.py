@@ -1,0 +1,132 @@
+"""Optimizers that make their state in the first step are recorded at the first call."""
+
+import copy
+
+import pytest
+import wengert as torch
+from scenarios import Scenarios, check, data, filled
+from wengert import nn
+
+scenario = Scenarios()
+
+STARTING = ("Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adadelta", "RMSprop", "Rprop", "ASGD")
+
+
+def made(name="Adam", **options):
+    net = filled(nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2)))
+    optimizer = getattr(torch.optim, name)(net.parameters(), **{"lr": 0.05, **options})
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return net, optimizer, step
+
+
+def observed(net, optimizer):
+    return [[p.detach() for p in net.parameters()], optimizer.state_dict()["state"]]
+
+
+@pytest.mark.parametrize("name", STARTING)
+def test_the_first_step_is_the_one_that_is_compiled(name):
+    _, optimizer, step = made(name)
+    compiled = torch.compile(step)
+    compiled(data(6, 4))
+    (traces,) = compiled.traces.values()
+    assert len(traces) == 1
+    kept = [value for of_one in optimizer.state.values() for value in of_one.values()]
+    for k in range(3):
+        compiled(data(6, 4, k=k))
+    assert compiled.traces and not any("warm-up" in event for event in compiled.events)
+    assert len(traces) == 1, compiled.explain()
+    now = [value for of_one in optimizer.state.values() for value in of_one.values()]
+    assert all(a is b for a, b in zip(kept, now, strict=True))  # state is written in place
+
+
+@scenario
+def amsgrad_and_decay(wrap):
+    net, optimizer, step = made("AdamW", amsgrad=True, weight_decay=0.1)
+    f = wrap(step)
+    return [f(data(6, 4, k=k)) for k in range(4)], observed(net, optimizer)
+
+
+@scenario
+def state_that_is_loaded_or_dropped_between_calls(wrap):
+    net, optimizer, step = made()
+    f = wrap(step)
+    losses = [f(data(6, 4, k=k)) for k in range(3)]
+    saved = copy.deepcopy(optimizer.state_dict())
+    losses += [f(data(6, 4, k=k)) for k in range(3)]
+    optimizer.load_state_dict(saved)
+    losses += [f(data(6, 4, k=k)) for k in range(3)]
+    optimizer.state.clear()
+    losses += [f(data(6, 4, k=k)) for k in range(3)]
+    return losses, observed(net, optimizer)
+
+
+@scenario
+def an_optimizer_that_the_body_makes(wrap):
+    w = nn.Parameter(data(3))
+
+    def step(x):
+        optimizer = torch.optim.Adam([w], lr=0.1)
+        (w * x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return w.detach().clone()
+
+    f = wrap(step)
+    return [f(data(3, k=k)) for k in range(4)]
+
+
+@scenario
+def a_parameter_that_gets_its_first_gradient_later(wrap):
+    net, optimizer, _ = made()
+    late = nn.Parameter(data(2))
+    optimizer.add_param_group({"params": [late]})
+
+    def step(x, both):
+        optimizer.zero_grad()
+        out = net(x)
+        loss = (out * late if both else out).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    f = wrap(step)
+    losses = [f(data(6, 4, k=k), both) for k, both in enumerate((False, False, True, True, False))]
+    return losses, observed(net, optimizer), late.detach()
+
+
+@scenario
+def two_steps_of_one_optimizer_in_a_call(wrap):
+    net, optimizer, step = made("RMSprop", momentum=0.5)
+
+    def twice(x):
+        return step(x), step(x + 1)
+
+    f = wrap(twice)
+    return [f(data(6, 4, k=k)) for k in range(3)], observed(net, optimizer)
+
+
+@scenario
+def a_body_that_puts_state_of_its_own_beside(wrap):
+    net, optimizer, step = made()
+    weight = net[0].weight
+
+    def body(x):
+        loss = step(x)
+        optimizer.state[weight]["last"] = loss.detach()
+        return loss
+
+    f = wrap(body)
+    losses = [f(data(6, 4, k=k)) for k in range(5)]
+    return losses, observed(net, optimizer)
+
+
+@pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
+def test_scenario(run):
+    check(run)
