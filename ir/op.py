@@ -110,6 +110,8 @@ class Op:
     put: Callable[..., Any] | None = None
     multi_view: bool = False
     restrides: bool = False  # does a view have strides that are not its source's?
+    # (shape, **attributes): does a view show memory that no element of its source has?
+    beyond: Callable[..., bool] | None = None
     # torch's node name where the input at that position is a Python number
     number_nodes: tuple[str | None, ...] = ()
     # names of attributes as torch's nodes show them (`_saved_<name>`) where they differ, or None

@@ -35,7 +35,7 @@ from .inplace import (
 )
 from .overlap import check_operands, lies_in_expanded, shows_twice
 from .pending import Family, Pending, memory_of, settled
-from .recorded import current_place
+from .recorded import beyond_graphs, current_place
 from .steps import ALIAS, WRITTEN, Step
 from .storage import is_exposed, owner_of
 from .tensor import Tensor
@@ -94,7 +94,7 @@ class Deferral:
     # --- the interpreter ---
 
     def __call__(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        if op.random or op.data_shape or active.saved:
+        if op.random or active.saved or beyond_graphs(op, inputs, attrs):
             return self.aside(op, inputs, attrs)
         if op.is_view and self.shows_exposed(inputs[0]):
             return eager.run(op, inputs, attrs)

@@ -242,9 +242,9 @@ def assign(target: Tensor, result: Tensor, before: Tensor, name: str, tracked: b
             f"result type {type_word(result.dtype)} can't be cast to the desired output type "
             f"{type_word(target.dtype)}"
         )
+    saved = getattr(result._node, "saved", None) if tracked else None
     if result.dtype is not target.dtype:
         result = result.to(target.dtype)
-    saved = getattr(result._node, "saved", None) if tracked else None
     if (
         type(saved) is tuple
         and before._array is target._array

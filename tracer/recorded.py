@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from ..ir.graph import Place, Var
+from ..ir.op import Op
 from .tape import line_of, user_place
 from .tensor import Tensor
 
@@ -55,6 +56,15 @@ class Branch:
 
     def __init__(self, var: Var, outcome: Any, position: int, place: Place | None):
         self.var, self.outcome, self.position, self.place = var, outcome, position, place
+
+
+def beyond_graphs(op: Op, inputs: Any, attrs: Any) -> str:
+    """Why no graph can say what a call of the op does, if so."""
+    if op.data_shape:
+        return f"the shape of {op.name}'s result depends on values"
+    if op.beyond is not None and op.beyond(tuple(inputs[0].shape), **attrs):
+        return f"{op.name}() shows memory beside the elements of its tensor; call it on all of them"
+    return ""
 
 
 def extent_of(tensor: Tensor) -> Any:

@@ -33,6 +33,7 @@ from .recorded import (
     Branch,
     Entry,
     Memory,
+    beyond_graphs,
     chain_between,
     current_place,
     extent_of,
@@ -86,8 +87,8 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         self.remember(op, inputs, operands, outputs, vars_, attrs)
         for tensor in outputs:
             self.numbers[id(tensor._node)] = len(self.builder.nodes) - 1
-        if op.data_shape:
-            self.refuse(f"the shape of {op.name}'s result depends on values")
+        if reason := beyond_graphs(op, inputs, attrs):
+            self.refuse(reason)
         needed = any(v in self.needing for v in operands if v is not None)
         for position, (tensor, var) in enumerate(zip(outputs, vars_)):
             self.define(op, inputs, tensor, self.cut_if(tensor, var, needed), attrs, position)

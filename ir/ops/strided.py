@@ -102,6 +102,7 @@ as_strided_op = view(
     "as_strided", "self -> result", numpy=_as_strided, lower=None, restrides=True,
     shown={"offset": "storage_offset", "base_stride": None, "self_sym_sizes": None},
     infer=lambda self, *, size, **_: TensorType(self.dtype, size),
+    beyond=lambda shape, **attrs: bool((element_positions(shape, **attrs) < 0).any()),
     put=lambda base, patch, **attrs: as_strided_scatter_op(base, patch, **attrs),
     samples=lambda rng: [((rng.standard_normal((3, 4)),), {
         "size": (2, 3), "stride": (5, 2), "offset": 1, "base_stride": (4, 1)})],

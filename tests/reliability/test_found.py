@@ -191,3 +191,23 @@ def test_calls_without_ops_however_often():
     transform = torch.distributions.AffineTransform(torch.zeros(2), torch.ones(2))
     for _ in range(8):
         assert tuple(transform.forward_shape((1,))) == (2,)
+
+
+def test_strides_that_show_memory_beside_the_elements():
+    """The graph's input is the tensor, so what lies beside it cannot be read from there."""
+    function = torch.compile(lambda x: x.as_strided((2,), (1,), 0).sin())
+    for first in range(1, 4):
+        x = torch.arange(float(first), first + 4).reshape(2, 2)[:, 0]
+        assert torch.equal(function(x), torch.tensor([first, first + 1.0]).sin())
+
+
+@pytest.mark.parametrize("name", ["fmod", "mul", "atan2", "remainder"])
+def test_a_write_of_a_wider_result_saves_the_value_before_it(name):
+    def gradient(inplace):
+        x = leaf(3)
+        y = x * 2
+        wide = y.double()
+        (getattr(y, f"{name}_")(wide) if inplace else getattr(y, name)(wide)).sum().backward()
+        return x.grad
+
+    assert torch.equal(gradient(True), gradient(False))
