@@ -5,11 +5,10 @@ codegen must not import LLVM, so the features come as text from the runtime, whi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """`vector_bits` is the width of the vectors to use, `registers` how many of them there are."""
 
     name: str = "avx2"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import importlib
 import sys
-import sysconfig
 from functools import cache
 from typing import Any
 
@@ -75,10 +74,8 @@ def trouble() -> str:
     """Why objects cannot be read from native code; "" if they can."""
     if sys.implementation.name != "cpython":
         return f"this is {sys.implementation.name}, not CPython"
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return "free-threaded Python lays objects out differently and may change them meanwhile"
     if HEAD != 16 or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return f"an object's head has {HEAD} bytes, not 16"
+        return f"an object's head has {HEAD} bytes, not 16 (free-threaded Python's has 32)"
     try:
         return _array_trouble() or _float_trouble() or _int_trouble() or _new_trouble()
     except Exception as error:  # an unknown interpreter may fail in any way: that is an answer

@@ -1,5 +1,6 @@
 """Python floats as arguments of compiled functions: data where they can be, never frozen."""
 
+import gc
 import json
 import math
 import pickle
@@ -93,3 +94,22 @@ def test_comparisons_of_numbers_behind_a_branch_count_on_their_side_only():
         rate, other = numbers[k % 4] if k < 24 else numbers[k // 3 % 4]
         assert compiled(x, rate, other).tolist() == chosen(x, rate, other).tolist(), k
     assert "replayed" in compiled.explain()
+
+
+def test_no_number_outlives_its_recording(monkeypatch):
+    optimizer = torch.optim.Adam([w := torch.nn.Parameter(torch.ones(3))])
+
+    def step(x, s):
+        (w * x * s).sum().backward()
+        optimizer.step()
+
+    def slow(*objects):
+        raise AssertionError("looks through all objects there are")
+
+    gc.collect()
+    gc.disable()  # nothing may wait for the collector
+    try:
+        monkeypatch.setattr(gc, "get_referrers", slow)
+        torch.compile(step)(torch.ones(3), 0.5)
+    finally:
+        gc.enable()

@@ -3,9 +3,9 @@
 Note [Plain tensors]
     Where a call gets small tensors of one dtype, float32 or float64 (beside integers), with nothing
     on top of eager execution, its results need no widening and no inference. For each op that has a
-    fixed number of inputs, a function for such calls is written from the texts below when the op is
-    first called; it answers None for all other calls, and for those that fail, which then go the
-    general way.
+    fixed number of inputs, a function for such calls is written from the texts below when the op
+    was called often; it answers None for all other calls, and for those that fail, which then go
+    the general way. A program whose functions are compiled calls most ops once, to record them.
 """
 
 from __future__ import annotations

@@ -116,9 +116,10 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         self.enter(Entry(tensor, memory, (), var))
 
     def let_go(self) -> None:
-        """The recording is over: it holds no memory of others' until it is collected."""
-        for known in (self.entries, self.lying_in, self.memories):
-            known.clear()
+        """The recording is over: nothing of it waits for the collector."""
+        for entry in [entry for entries in self.lying_in.values() for entry in entries]:
+            entry.reference = entry.memory.held = None  # what is called when it goes holds all this
+        self.entries, self.lying_in, self.memories = {}, {}, {}
         self.externals, self.bound = [], []
 
     def enter(self, entry: Entry) -> Entry:
