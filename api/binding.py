@@ -17,15 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from .finishing import Ending
+from .finishing import NAMES, Ending
 from .holders import as_tensor
 from .ir.bind import epoch
+from .replay import MISS
 from .runtime import watch
 from .runtime.expected import Argument as Expected
 from .runtime.expected import Array, Fixed, Float
 from .sharing import shared_arguments
 from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Reached
 from .tracer.hooks import uses as hook_uses
+from .tracer.readers import readers
 from .tracer.tensor import Tensor
 from .unpacking import Writer
 
@@ -38,7 +40,7 @@ class Unbindable(Exception):
 
 class Binding:
     """`call` takes the arguments of a replay, and answers with an `answer`; `ending` has the code
-    that makes the result of that."""
+    that makes the result of that. `lines` are all of this as text, which uses `names`."""
 
     def __init__(self, trace: Any, leaves: list[Any], specialised: set[int], taken: Writer):
         if watch.trouble() or trace.bound or shared_arguments(leaves) is not None:
@@ -84,6 +86,33 @@ class Binding:
             held=self.held, tuple_result=self.answer is tuple)  # fmt: skip
         if self.call is None:
             raise Unbindable
+
+    def lines(self) -> list[str]:
+        """From named arguments to `ending.result`, or the end of the function with `missing`."""
+        lines = ["if executor.call is not direct: return missing"]
+        if self.executor.writes:
+            lines.append("if readers: return missing")
+        if self.numbers is not None:
+            lines.append("if not current(): return missing")
+        return [
+            *lines,
+            f"made = call({', '.join(self.ending.arguments)})",
+            "if made.__class__ is not answer: return missed(made)",
+            *self.ending.lines,
+        ]
+
+    def names(self) -> dict[str, Any]:
+        executor, numbers = self.executor, self.numbers
+        check = executor.native.runnable.check
+
+        def missed(made: Any) -> Any:
+            if made.__class__ is int and made > 0:
+                check(made)
+            return MISS
+
+        return {**NAMES, "executor": executor, "direct": executor.direct, "readers": readers,
+                "current": None if numbers is None else numbers.current, "call": self.call,
+                "answer": self.answer, "missed": missed}  # fmt: skip
 
     # --- inputs ---
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from .binding import Binding, Unbindable
-from .finishing import NAMES
 from .replay import MISS, Trace
 from .segments import Segment
 from .sources import Argument, Direct
-from .tracer.readers import readers
 from .unpacking import Writer
 
 
@@ -62,28 +60,10 @@ class Branching:
         writer = Writer()
         writer.leaves = names
         binding = Binding(Piece(self.trace, segment, places), values, self.specialised, writer)
-        executor, numbers, ending = binding.executor, binding.numbers, binding.ending
-        check = executor.native.runnable.check
-
-        def missed(made: Any) -> Any:
-            if made.__class__ is int and made > 0:
-                check(made)
-            return MISS
-
-        lines = [
-            "if executor.call is not direct: return missing",
-            "if readers: return missing" if executor.writes else "",
-            "if not current(): return missing" if numbers is not None else "",
-            f"made = call({', '.join(names)})",
-            "if made.__class__ is not answer: return missed(made)",
-            *ending.lines,
-            *self.way_on(segment, names, ending.result),
-        ]
+        lines = [*binding.lines(), *self.way_on(segment, names, binding.ending.result)]
         return writer.function(
-            "segment", MISS, [*filter(None, lines)], given=names, trace=self.trace, missed=missed,
-            call=binding.call, answer=binding.answer, readers=readers, executor=executor,
-            direct=executor.direct, current=None if numbers is None else numbers.current,
-            known={}, enter=self.entering(segment, len(values), places), **NAMES,
+            "segment", MISS, lines, given=names, trace=self.trace, known={},
+            enter=self.entering(segment, len(values), places), **binding.names(),
         )  # fmt: skip
 
     def way_on(self, segment: Segment, names: list[str], result: str) -> list[str]:

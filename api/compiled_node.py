@@ -34,8 +34,9 @@ def is_held_elsewhere(tensor: Tensor) -> bool:
     """May anybody but the tensor hold its memory, who could write there without a word?"""
     array = memory_of(tensor)
     owner, storage = owner_of(array), tensor._storage
-    if owner.base is not None or not is_exposed(owner):
-        return is_exposed(owner)
+    exposed = is_exposed(owner)
+    if owner.base is not None or not exposed:
+        return exposed
     # beside the tensor: the variables here, the arguments of the count, and the storage
     ours = 3 if storage is None or storage.root is not owner else 4
     if array is owner:

@@ -27,6 +27,7 @@ from .inspection import FAULT, MAX_KINDS, Failure, Inspected
 from .ir.bind import state
 from .ir.events import log
 from .ir.patches import watch_library
+from .ir.places import user_level
 from .ir.types import default_dtype
 from .kinds import leaf_key
 from .loose_numbers import replace_loose
@@ -40,7 +41,6 @@ from .settings import settings_of
 from .sharing import shared_arguments
 from .shortcut import shortcut
 from .tracer.hooks import active
-from .tracer.places import user_level
 from .tracer.recorded import Refused
 from .tracer.recorder import Recorder
 from .tracer.tensor import Tensor

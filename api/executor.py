@@ -15,8 +15,8 @@ import numpy as np
 from .ir import interp
 from .ir.generators import bound
 from .ir.graph import RESULT, SAVED, WRITE, Graph
+from .ir.places import user_level, user_place
 from .runtime import jit
-from .tracer.places import user_level, user_place
 from .tracer.readers import announce_write
 from .tracer.tensor import Tensor
 

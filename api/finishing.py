@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from .compiled_node import CompiledFunctionBackward
+from .ir.places import user_place
 from .segments import Context
 from .sources import Argument, Captured, Direct, Given, Plain
 from .tracer.history import history
-from .tracer.places import user_place
 from .tracer.tape import next_sequence
 from .unpacking import Writer, packing
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from . import executor as executors
 from .ir.bind import state
+from .ir.places import line_of, user_place
 from .ir.types import TensorType
 from .report_data import kernel_title, with_folded
-from .tracer.places import line_of, user_place
 from .tracer.tensor import Tensor
 
 OP, BACKWARD, KERNEL, GRAPH = "op", "backward", "kernel", "graph"

@@ -18,7 +18,7 @@ from bisect import bisect_right
 from types import CodeType, FrameType
 from typing import Any
 
-from .tracer.places import is_ours
+from .ir.places import is_ours
 from .tracer.recorded import Refused
 
 VALUE = object()  # the value that is followed

@@ -16,14 +16,12 @@ from typing import Any
 from .binding import Binding, Unbindable
 from .branching import Branching
 from .environment import Environment
-from .finishing import NAMES
 from .ir.bind import epoch, state
 from .replay import MISS, Trace
 from .segments import Segment
 from .sharing import layout_of, shared_arguments
 from .sources import Argument, Captured, Reached
 from .tracer.hooks import uses
-from .tracer.readers import readers
 from .tracer.tensor import Tensor
 from .unpacking import Writer, taking_apart, unpacker
 
@@ -54,47 +52,25 @@ def shortcut(trace: Trace, structure: Any, leaves: list[Any], specialised: set[i
 
 def bound_replay(trace: Trace, binding: Binding, taken: Writer) -> Any:
     """One native call that checks, runs and makes results, in code for this trace."""
-    executor, numbers, ending = binding.executor, binding.numbers, binding.ending
-    check = executor.native.runnable.check
-
-    def missed(made: Any) -> Any:
-        if made.__class__ is int and made > 0:
-            check(made)
-        return MISS
-
-    lines = [
-        "if (state.top is not top or state.grad_enabled is not grad_mode",
-        "        or state.inference is not inference or executor.call is not direct):",
-        "    return missing",
-        "if readers: return missing" if executor.writes else "",
-        "if not current(): return missing" if numbers is not None else "",
-        *taken.lines,
-        f"made = call({', '.join(taken.leaves)})",
-        "if made.__class__ is not answer: return missed(made)",
-        "trace.hits += 1; trace.rebinds = 0",
-        *ending.lines,
-        f"return {ending.result}",
-    ]
-    return taken.function(
-        "bound_replay", MISS, [*filter(None, lines)], state=state, executor=executor, trace=trace,
-        grad_mode=state.grad_enabled, inference=state.inference, top=state.top, readers=readers,
-        direct=executor.direct, call=binding.call, answer=binding.answer, missed=missed,
-        current=None if numbers is None else numbers.current, **NAMES,
-    )  # fmt: skip
+    lines = [*binding.lines(), "trace.hits += 1; trace.rebinds = 0",
+             f"return {binding.ending.result}"]  # fmt: skip
+    return in_the_same_state("bound_replay", taken, lines, trace=trace, **binding.names())
 
 
 def branching_replay(first: Any, taken: Writer) -> Any:
     """The call of a tree's first segment, which goes on by itself; see branching.py."""
-    lines = [
-        "if (state.top is not top or state.grad_enabled is not grad_mode",
-        "        or state.inference is not inference):",
-        "    return missing",
-        *taken.lines,
-        f"return first({', '.join(taken.leaves)})",
-    ]
+    lines = [f"return first({', '.join(taken.leaves)})"]
+    return in_the_same_state("branching_replay", taken, lines, first=first)
+
+
+def in_the_same_state(name: str, taken: Writer, lines: list[str], **names: Any) -> Any:
+    """A function of a call's arguments, for as long as the modes of eager are what they are now."""
+    unlike = (
+        "state.top is not top or state.grad_enabled is not grad or state.inference is not quiet"
+    )
     return taken.function(
-        "branching_replay", MISS, lines, state=state, top=state.top, first=first,
-        grad_mode=state.grad_enabled, inference=state.inference,
+        name, MISS, [f"if {unlike}: return missing", *taken.lines, *lines], state=state,
+        top=state.top, grad=state.grad_enabled, quiet=state.inference, **names,
     )  # fmt: skip
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from .holders import as_tensor
+from .ir.places import user_place
 from .ir.types import FLOAT
 from .tracer.accumulate import add_to, may_add
 from .tracer.backward import implicit_gradient
 from .tracer.derive import is_silent
-from .tracer.places import user_place
 from .tracer.saved import Freed
 from .tracer.tape import AccumulateGrad
 from .tracer.tensor import Tensor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from .bind import notify
 from .dims import is_dim
+from .places import user_level
 from .types import BY_NAME, DType
 from .value import Value
 
@@ -82,11 +82,7 @@ def check_elements(check: Callable[..., None], value: Any, *facts: Any) -> None:
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns at the user's line; whoever looks on is told."""
     notify("warned")
-    package = __name__.partition(".")[0]
-    frame, level = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(message, category, stacklevel=user_level())
 
 
 def as_dtype(dtype: Any) -> DType | None:

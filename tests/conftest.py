@@ -97,14 +97,23 @@ def compiles(monkeypatch):
 
 
 @pytest.fixture
-def failing_function(monkeypatch):
-    """A compiled function on which the pass "simplify" failed."""
+def break_compiler(monkeypatch):
+    """break_compiler(kind): from now on the pass "simplify" fails with this kind of error."""
 
-    def broken(graph):
-        raise ValueError("a rule went wrong")
+    def break_it(kind):
+        def broken(graph):
+            raise kind("a rule went wrong")
 
-    changed = tuple((n, broken if n == "simplify" else f) for n, f in passes.PASSES)
-    monkeypatch.setattr(passes, "PASSES", changed)
+        changed = tuple((n, broken if n == "simplify" else f) for n, f in passes.PASSES)
+        monkeypatch.setattr(passes, "PASSES", changed)
+
+    return break_it
+
+
+@pytest.fixture
+def failing_function(break_compiler):
+    """A compiled function on which a pass failed."""
+    break_compiler(ValueError)
     function = torch.compile(lambda x: (x.exp() + 1).sum())
     with pytest.warns(RuntimeWarning, match="W001"):
         function(torch.ones(3))

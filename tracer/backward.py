@@ -10,10 +10,10 @@ import numpy as np
 
 from ..ir.bind import notify, state
 from ..ir.op import TABLE
+from ..ir.places import describe_place
 from ..ir.types import FLOAT, TensorType
 from .eager import history
 from .engine import Run, start
-from .places import describe_place
 from .tape import ANOMALY, Node
 from .tensor import Size, Tensor
 

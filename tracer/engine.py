@@ -18,6 +18,7 @@ import threading
 from typing import Any
 
 from ..ir.bind import state
+from ..ir.places import user_place
 from . import familiar
 from .accumulate import accumulate, add_into
 from .derive import derive, is_silent
@@ -32,7 +33,6 @@ from .engine_hooks import (
     tensor_hooks,
     warn_of,
 )
-from .places import user_place
 from .saved import Freed
 from .tape import ANOMALY, AccumulateGrad, Node
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..ir.places import describe_place
 from .accumulate import store_retained
-from .places import describe_place
 from .tape import Node
 from .tensor import Tensor
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..ir.bind import state
 from ..ir.op import Op
+from ..ir.places import USERS_FILES, user_place
 from ..ir.texts import function_of
 from .eager import offered
 from .fast import leaf_edge
 from .large import is_large
-from .places import USERS_FILES, user_place
 from .promotion import cast_array, common_dtype, convert_operand
 from .saved import SavedOutput
 from .storage import Storage, View

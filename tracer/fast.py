@@ -24,6 +24,7 @@ import numpy as np
 from ..ir.bind import state
 from ..ir.op import Op
 from ..ir.ops.operators import OPERATORS
+from ..ir.places import USERS_FILES, user_place
 from ..ir.texts import code_of
 from ..ir.types import TensorType, bool_, float32, float64
 from ..ir.value import FUNCTIONS, Value
@@ -31,7 +32,6 @@ from . import hooks
 from .eager import history, run
 from .fast_text import BINARY, EDGE, EVALUATE, HEADS, IS_PLAIN, RECORD, UNARY, WRITE
 from .large import limit_of
-from .places import USERS_FILES, user_place
 from .quiet import CALM, quietly
 from .readers import readers
 from .saved import SavedOutput, plan_of, save_values

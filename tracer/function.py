@@ -8,11 +8,11 @@ from typing import Any
 from ..ir.bind import notify, state
 from ..ir.op import fit
 from ..ir.ops.views import zeros
+from ..ir.places import user_place
 from ..ir.types import TensorType, broadcast_shapes
 from .eager import history
 from .function_outputs import attach
 from .modes import no_grad
-from .places import user_place
 from .saved import FREED, Freed, PackedSaved, SavedOutput, modified, short_name
 from .tape import Node, next_sequence
 from .tensor import Tensor

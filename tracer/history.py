@@ -7,8 +7,8 @@ from typing import Any
 
 from ..ir.bind import state
 from ..ir.op import Op
+from ..ir.places import user_place
 from ..ir.types import FLOAT, TensorType, scalar_dtype
-from .places import user_place
 from .saved import plan_of, save_values
 from .storage import Storage, View
 from .tape import ANOMALY, NotImplementedNode, accumulator_of, next_sequence, node_class

@@ -14,10 +14,10 @@ import numpy as np
 
 from ..ir import value as value_module
 from ..ir.bind import state
+from ..ir.places import describe_place, user_place
 from ..ir.types import FLOAT, TensorType, type_word
 from .eager import history, run
 from .overlap import check_operands, run_in_turns, shows_twice
-from .places import describe_place, user_place
 from .quiet import quiet, restore
 from .readers import announce_write, readers
 from .rebase import AsStridedBackward0, CopySlices, look, put

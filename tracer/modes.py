@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from ..ir.bind import state
-from .places import user_place
+from ..ir.places import user_place
 
 
 class _ModeContext:

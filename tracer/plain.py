@@ -17,11 +17,11 @@ import numpy as np
 
 from ..ir.bind import state
 from ..ir.op import Op
+from ..ir.places import user_place
 from ..ir.texts import function_of
 from ..ir.types import FLOAT, FROM_NUMPY, TensorType, float32, float64
 from .history import attach_views, history
 from .large import MANY, limit_of
-from .places import user_place
 from .quiet import quiet, restore
 from .saved import plan_of, save_values
 from .storage import Storage, View

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from ..ir.op import TABLE, Frame, pull
+from ..ir.places import user_place
 from ..ir.types import TensorType
 from .eager import history
-from .places import user_place
 from .tape import Node, next_sequence
 from .tensor import Tensor
 

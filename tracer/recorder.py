@@ -25,9 +25,9 @@ from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol, number_type
 from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
 from ..ir.op import Op
+from ..ir.places import is_ours
 from ..ir.types import FLOAT
 from .inplace import look, put
-from .places import is_ours
 from .rebase import Unwritable
 from .recorded import (
     Branch,

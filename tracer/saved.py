@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.op import INPUT, OUTPUT, Op, fit, puller, write_puller
+from ..ir.places import describe_place
 from ..ir.types import FLOAT, TensorType
 from .hooks import active
 from .modes import set_grad_mode
-from .places import describe_place
 from .tensor import PLAIN, Tensor
 
 FREED = "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after calling backward."  # noqa: E501

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..ir.bind import notify
 from ..ir.op import Frame, Op, fit
+from ..ir.places import add_package_folder, describe_place, line_of, user_place
 from ..ir.types import TensorType
 from ..ir.value import Value
 from .hooks import RemovableHandle
-from .places import add_package_folder, describe_place, line_of, user_place
 from .saved import FREED, Freed, Plan, take, unpack
 from .shown import RawSaved, saved_attribute, shown_names, tensor_names
 

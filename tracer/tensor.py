@@ -9,11 +9,11 @@ import numpy as np
 from ..ir.arguments import must_be
 from ..ir.bind import epoch, notify, state
 from ..ir.patches import Watched
+from ..ir.places import user_place
 from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16, same_shape, type_word
 from ..ir.value import Value
 from .facts import CPU, LeafFacts, Size, device, require_cpu
 from .hooks import RemovableHandle
-from .places import user_place
 from .readers import announce_write, readers
 from .storage import Storage
 

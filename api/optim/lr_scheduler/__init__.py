@@ -16,22 +16,4 @@ from .simple import (
     StepLR,
 )
 
-found_in(
-    __name__,
-    LRScheduler,
-    ChainedScheduler,
-    ReduceLROnPlateau,
-    SequentialLR,
-    CosineAnnealingWarmRestarts,
-    CyclicLR,
-    OneCycleLR,
-    ConstantLR,
-    CosineAnnealingLR,
-    ExponentialLR,
-    LambdaLR,
-    LinearLR,
-    MultiplicativeLR,
-    MultiStepLR,
-    PolynomialLR,
-    StepLR,
-)
+found_in(__name__, *(kind for kind in [*globals().values()] if isinstance(kind, type)))
