@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -49,10 +49,14 @@ def _states(folder: Path) -> Iterator[tuple[Any, ...]]:
 
 
 class Made:
-    """The Program of a graph, made when it is asked for."""
+    """The Program of a graph, or of what `passes` make of it; both made when they are asked for."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, source: Graph, passes: Callable[[], Graph] | None = None) -> None:
+        self.source, self.passes = source, passes
+
+    @cached_property
+    def graph(self) -> Graph:
+        return self.source if self.passes is None else self.passes()
 
     @cached_property
     def program(self) -> Program:
@@ -66,11 +70,13 @@ class Made:
     def found(self) -> Program:
         """The Program as the store has it, without texts for reports; else as it is made.
 
-        So a process that runs what another one has compiled need not load the code generator.
+        So a process that runs what another one has compiled need not load the code generator, nor
+        run passes.
         What is made begins to be compiled: see Note [Compiling ahead].
         """
         try:
-            key = packing.key_of(self.graph, repr(target()), sources())
+            stage = "optimised" if self.passes is None else "recorded"
+            key = packing.key_of(self.source, repr(target()), sources(), stage)
         except packing.Unpackable:
             key = None
         data = None if key is None else store.get(key)
@@ -90,11 +96,15 @@ class CompiledGraph:
     >>> (result,) = compiled(x)
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.made = Made(graph)
+    def __init__(self, source: Graph, passes: Callable[[], Graph] | None = None) -> None:
+        self.made = Made(source, passes)
         self.found = found = self.made.found()
         self._load = jit.kept(lambda: Runnable(found))
+
+    @property
+    def graph(self) -> Graph:
+        """What was compiled, after passes."""
+        return self.made.graph
 
     @property
     def runnable(self) -> Runnable:
@@ -200,6 +210,6 @@ class _Texts(dict):
         return assembly(self.owner)
 
 
-def compile_graph(graph: Graph) -> CompiledGraph:
-    """Native code for an optimised graph."""
-    return CompiledGraph(graph)
+def compile_graph(source: Graph, passes: Callable[[], Graph] | None = None) -> CompiledGraph:
+    """Native code for an optimised graph, or for one that `passes` give, optimised, if needed."""
+    return CompiledGraph(source, passes)

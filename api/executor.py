@@ -6,8 +6,8 @@ import os
 import time
 import warnings
 import weakref
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -27,17 +27,25 @@ _watcher: Any = None
 class Executor:
     """`call` goes from input arrays to output arrays, in storage form.
 
-    With `generators`, one for each random state, it draws from these, and no state is given.
+    With `generators`, one for each random state, it draws from these, and no state is given. With
+    `passes`, what they make of the graph is run; where its program is found they are not needed,
+    for they change neither inputs nor what outputs are.
     """
 
-    def __init__(self, graph: Graph, threads: int | None = None, generators: Sequence[Any] = ()):
-        self.graph = graph
-        self.running = bound(graph, generators) if generators else graph
+    def __init__(
+        self,
+        source: Graph,
+        threads: int | None = None,
+        generators: Sequence[Any] = (),
+        passes: Callable[[], Graph] | None = None,
+    ):
+        self.source, self.passes, self.generators = source, passes, generators
+        given = self.bound(source)
         self.native: Any = None
         if native_wanted():
             from .backend import compile_graph
 
-            self.native = compile_graph(self.running)
+            self.native = compile_graph(given, passes and (lambda: self.running))
         elif jit.trouble():
             say_interpreted(jit.trouble())
         self.direct = self.call = self.interpret if self.native is None else self.first_call
@@ -47,10 +55,23 @@ class Executor:
         _all.add(self)
         if _watcher is not None:
             self.call = self.watched
-        outputs = self.running.outputs
+        outputs = given.outputs
         self.results = [(k, o.var.dtype) for k, o in enumerate(outputs) if o.kind == RESULT]
         self.saved = [k for k, o in enumerate(outputs) if o.kind == SAVED]
         self.writes = [(k, o.target) for k, o in enumerate(outputs) if o.kind == WRITE]
+
+    @cached_property
+    def graph(self) -> Graph:
+        """What runs."""
+        return self.source if self.passes is None else self.passes()
+
+    @cached_property
+    def running(self) -> Graph:
+        """What runs, with generators in place of states."""
+        return self.bound(self.graph)
+
+    def bound(self, graph: Graph) -> Graph:
+        return bound(graph, self.generators) if self.generators else graph
 
     def load(self) -> None:
         """Waits until native code can be called; see Note [Compiling ahead]."""

@@ -17,7 +17,7 @@ from .ir import reverse
 from .ir.bind import state
 from .ir.graph import RESULT, WRITE, Graph
 from .ir.partition import partition
-from .ir.passes import Step, absent_gradients, dead_code, optimise, strict
+from .ir.passes import Step, absent_gradients, checking, dead_code, optimise, strict
 from .rewritten import AsEager
 from .settings import DEFAULT, Settings
 from .tracer.generator import Generator
@@ -44,7 +44,7 @@ class GraphFunction:
         self.trace = graph.numbered()
         self.name = name or graph.name
         self.volatile = volatile  # inputs that a later segment writes: saved by value
-        self.passes: dict[str, list[Step]] = {}
+        self.steps: dict[str, list[Step]] = {}
         self.starts: dict[str, Graph] = {}  # by stage: the graph before its passes
         self._plain: Any = None
         self._split: dict[tuple[int, ...], Split] = {}
@@ -70,7 +70,11 @@ class GraphFunction:
     def plain(self) -> Executor:
         """The forward pass when no gradient will be asked for."""
         if self._plain is None:
-            self._plain = self._executor(self._optimised("forward", self.trace))
+            self._plain = self._executor(
+                self._exact(self.trace), lambda: self._optimised("forward", self.trace)
+            )
+            if checking():
+                _ = self._plain.graph
         return self._plain
 
     def split(self, wanted: tuple[int, ...]) -> Split:
@@ -113,11 +117,21 @@ class GraphFunction:
 
     def _optimised(self, stage: str, graph: Graph) -> Graph:
         steps: list[Step] = []
-        self.passes[stage], self.starts[stage] = steps, graph
-        return optimise(strict.run(graph) if self.settings.strict else graph, steps)
+        self.steps[stage], self.starts[stage] = steps, graph
+        return optimise(self._exact(graph), steps)
 
-    def _executor(self, graph: Graph) -> Executor:
-        return Executor(graph, self.settings.threads, self.generators)
+    def _exact(self, graph: Graph) -> Graph:
+        return strict.run(graph) if self.settings.strict else graph
+
+    def _executor(self, graph: Graph, passes: Any = None) -> Executor:
+        return Executor(graph, self.settings.threads, self.generators, passes)
+
+    @property
+    def passes(self) -> dict[str, list[Step]]:
+        """What passes did, by stage; they run now where a program was found without them."""
+        if self._plain is not None:
+            _ = self._plain.graph
+        return self.steps
 
     def prepare(self, wanted: tuple[int, ...]) -> None:
         """Compiles what the next call will need."""

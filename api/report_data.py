@@ -11,7 +11,6 @@ import difflib
 import linecache
 import re
 import textwrap
-from dataclasses import replace
 from typing import Any
 
 from .ir.graph import SAVED, Graph, Node
@@ -213,7 +212,7 @@ def with_folded(infos: list[Any], graph: Graph) -> list[Any]:
         homes[n] = set().union(*near)
         for k in homes[n]:
             extra.setdefault(k, []).append(n)
-    return [replace(info, nodes=(*info.nodes, *sorted(extra.get(k, ()))))
+    return [info._replace(nodes=(*info.nodes, *sorted(extra.get(k, ()))))
             for k, info in enumerate(infos)]  # fmt: skip
 
 

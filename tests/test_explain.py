@@ -60,7 +60,7 @@ def test_outcomes_of_branches_are_counted():
     assert "outcomes seen: 2" in f.explain()
 
 
-def broken(graph):
+def broken(*graphs):
     raise ZeroDivisionError("inside the compiler")
 
 

@@ -51,10 +51,15 @@ class Step:
     error: str = ""
 
 
+def checking() -> bool:
+    """Is each pass checked?"""
+    return os.environ.get("WENGERT_CHECK") == "1"
+
+
 def optimise(graph: Graph, history: list[Step] | None = None) -> Graph:
     """Runs all passes; appends those that changed the graph to `history`."""
     graph = graph.unmarked()
-    checker = Checker(graph) if os.environ.get("WENGERT_CHECK") == "1" else None
+    checker = Checker(graph) if checking() else None
     for name, function in PASSES:
         try:
             result = function(graph)

@@ -1,7 +1,5 @@
 """Random graphs, and the comparison of compiled code with the reference interpreter."""
 
-from dataclasses import replace
-
 import numpy as np
 import wengert as torch  # noqa: F401  fills the catalogue
 from wengert.backend import compile_graph
@@ -71,9 +69,9 @@ def reference(graph, optimised, arrays):
 
 def assert_packs(program):
     """All but texts for reports comes back from bytes."""
-    kernels = tuple(replace(kernel, text="") for kernel in program.kernels)
+    kernels = tuple(kernel._replace(text="") for kernel in program.kernels)
     again = packing.unpack(packing.pack(program), lambda number: program.modules[number].text)
-    assert again == replace(program, kernels=kernels)
+    assert again == program._replace(kernels=kernels)
 
 
 def check(graph, arrays=None, seed=0, runs=2):

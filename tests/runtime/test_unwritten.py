@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 import pytest
+import wengert as torch
+from wengert import graph_function
 from wengert.runtime import cache, jit
 
 TEXT = "define i64 @{name}() {{ ret i64 {value} }}"
@@ -55,3 +57,32 @@ def test_a_process_that_finds_its_programs_generates_nothing(directory):
         return found.stdout.strip()
 
     assert [run(), run()] == ["True True True", "False False False"]
+
+
+def body(x):
+    return torch.softmax(torch.relu(x * 2 + 1), -1).sum(0)
+
+
+def test_a_program_that_was_made_of_this_recording_needs_no_passes(directory, monkeypatch):
+    monkeypatch.delenv("WENGERT_CHECK", raising=False)
+    x = torch.randn(5, 7)
+    first = torch.compile(body)
+    wanted = first(x), first(x)
+    with monkeypatch.context() as patched:
+        patched.setattr(graph_function, "optimise", None)
+        again = torch.compile(body)
+        assert all(torch.equal(again(x), value) for value in wanted)
+        with pytest.raises(TypeError):
+            again.dump("passes")
+    for stage in ("passes", "forward", "kernels", "llvm"):
+        assert again.dump(stage) == first.dump(stage)
+
+
+def test_checked_passes_run_though_the_program_is_found(directory, monkeypatch):
+    x = torch.randn(3, 4)
+    torch.compile(body)(x)
+    monkeypatch.setenv("WENGERT_CHECK", "1")
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+    monkeypatch.setattr(graph_function, "optimise", None)
+    with pytest.raises(TypeError):
+        torch.compile(body)(x)
