@@ -80,7 +80,8 @@ def public(
     the same elements (the default of ops with an in-place twin), "apart", not at all, or "copied",
     in any way (the default of others). `out` says of which dtype an `out=` tensor may be: "exact",
     the result's; "kind", one of the same category; "cast", one the result converts to without
-    losing its category; "any"; "none", where torch has no `out=`.
+    losing its category; "safe name results", the same in other words; "any"; "none", where torch
+    has no `out=`.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

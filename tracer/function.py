@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..ir.bind import notify, state
@@ -87,6 +89,18 @@ class BackwardNode(Node, FunctionCtx):
 
     saved_variables = saved_tensors
 
+    @contextmanager
+    def for_forward(self) -> Iterator[None]:
+        """In the block `saved_tensors` are those of `save_for_forward`, if there are any."""
+        kept = self._saved
+        if self.saved_for_forward is not None:
+            self._saved = tuple((t, 0 if t is None else t._version, None)
+                                for t in self.saved_for_forward)  # fmt: skip
+        try:
+            yield
+        finally:
+            self._saved = kept
+
     def maybe_clear_saved_tensors(self) -> None:
         """Frees what was saved."""
         self._saved = Freed(None)
@@ -116,6 +130,8 @@ class BackwardNode(Node, FunctionCtx):
         if self.materialize_grads:
             grads = [zeros(t) if g is None and t is not None else g
                      for g, t in zip(grads, self._types)]  # fmt: skip
+        if state.pushing and self._forward_cls.jvp is not Function.jvp:
+            return self.transposed(grads)  # type: ignore[attr-defined,no-any-return]
         results = backward_of(self._forward_cls)(self, *grads)
         return self._arrange(results if isinstance(results, tuple) else (results,))
 

@@ -33,8 +33,8 @@ def write_out(function: Any, args: Any, kwargs: Any, out: Any) -> Any:
         raise must_be(name, "out", "tuple of Tensors", out)
     if len(out) != len(result):
         raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
-    for part, place in zip(result, out):
-        copy_out(part, place, name, function.out)
+    for position, (part, place) in enumerate(zip(result, out)):
+        copy_out(part, place, name, function.out, position)
     return type(result)(out) if hasattr(result, "_fields") else tuple(out)
 
 
@@ -47,11 +47,11 @@ def refuse_history(name: str, values: list[Any]) -> None:
         )
 
 
-def copy_out(result: Tensor, out: Any, name: str, rule: str) -> None:
-    """Writes `result` into `out`, whose dtype obeys `rule`; see `public`."""
+def copy_out(result: Tensor, out: Any, name: str, rule: str, position: int = 0) -> None:
+    """Writes the result at `position` into `out`, whose dtype obeys `rule`; see `public`."""
     if not isinstance(out, Tensor):
         raise must_be(name, "out", "Tensor", out)
-    check_dtype(result.dtype, out.dtype, name, rule)
+    check_dtype(result.dtype, out.dtype, name, rule, position)
     before, wanted = out._array.shape, result._array.shape
     if before != wanted and out._array.size:
         warn_of_resizing(before, wanted)
@@ -64,7 +64,7 @@ def copy_out(result: Tensor, out: Any, name: str, rule: str) -> None:
         watcher(out, result)
 
 
-def check_dtype(result: DType, out: DType, name: str, rule: str) -> None:
+def check_dtype(result: DType, out: DType, name: str, rule: str, position: int = 0) -> None:
     """torch's errors for an `out=` tensor of a dtype that cannot hold the result."""
     if result is out or rule == "any":
         return
@@ -75,9 +75,16 @@ def check_dtype(result: DType, out: DType, name: str, rule: str) -> None:
     if rule == "kind" and result.category != out.category:
         wanted = "complex" if result.category == COMPLEX else "floating point"
         raise RuntimeError(f"{name} expects a {wanted} output tensor, but got {type_word(out)}")
-    if result.category > out.category:
-        raise RuntimeError(f"result type {type_word(result)} can't be cast to the desired "
-                           f"output type {type_word(out)}")  # fmt: skip
+    if result.category <= out.category:
+        return
+    if rule.startswith("safe"):
+        _, name, *results = rule.split()
+        what = results[position]
+        raise RuntimeError(f"{name}: Expected {what} to be safely castable from "
+                           f"{type_word(result)} dtype, but got {what} with dtype "
+                           f"{type_word(out)}")  # fmt: skip
+    raise RuntimeError(f"result type {type_word(result)} can't be cast to the desired "
+                       f"output type {type_word(out)}")  # fmt: skip
 
 
 def warn_of_resizing(before: tuple[int, ...], wanted: tuple[int, ...]) -> None:

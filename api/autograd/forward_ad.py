@@ -12,6 +12,7 @@ from ..tracer.backward import grad as autograd_grad
 from ..tracer.eager import history
 from ..tracer.engine import count_dependencies
 from ..tracer.modes import set_grad_mode
+from ..tracer.pushing import pull_linearly
 from ..tracer.tape import AccumulateGrad
 from ..tracer.tensor import Tensor
 
@@ -91,7 +92,7 @@ def unpack_dual(tensor, *, level=None):
     duals, tangents = zip(*_levels[-1])
     with set_grad_mode(True):
         seed = tensor.detach().new_zeros(tuple(tensor.shape)).requires_grad_()
-        pulled = autograd_grad(tensor, duals, seed, create_graph=True, allow_unused=True)
+        pulled = pull_linearly(tensor, duals, seed)
         pairs = [(g, t) for g, t in zip(pulled, tangents) if g is not None and g.requires_grad]
         if not pairs:
             return UnpackedDualTensor(_primal(tensor), None)

@@ -15,6 +15,7 @@ from ..tracer.batching import BatchedTensor, Batching
 from ..tracer.eager import history
 from ..tracer.engine import count_dependencies
 from ..tracer.modes import enable_grad, set_grad_mode
+from ..tracer.pushing import pull_linearly
 from ..tracer.tape import AccumulateGrad
 from ..tracer.tensor import Tensor
 from .trees import leaves_of, map_tensors, rebuild
@@ -223,8 +224,7 @@ _JVP = "jvp(f, primals, tangents)"
 class Linear:
     """The Jacobian of a function at a point, as a linear map of tangents.
 
-    The vector-Jacobian product is linear in its vector u, so its own gradient with respect to u is
-    the Jacobian-vector product: two reverse passes make a forward one.
+    Two reverse passes make a forward one: see tracer/pushing.py.
     """
 
     def __init__(self, func, primals, has_aux):
@@ -244,8 +244,7 @@ class Linear:
             self.wanted = [k for k, x in enumerate(self.variables) if x.requires_grad]
             if live and wanted:
                 outs, seeds = zip(*live)
-                self.pulled = autograd_grad(outs, wanted, seeds, create_graph=True,
-                                            allow_unused=True)  # fmt: skip
+                self.pulled = pull_linearly(outs, wanted, seeds)
 
     def __call__(self, tangents):
         """Tangents of the outputs, given those of the inputs."""

@@ -155,7 +155,7 @@ class Observer:
         self.largest = max(self.largest, magnitude(array))
         if self.noise and array.flags.writeable:
             with np.errstate(all="ignore"):
-                array *= self.factors(array.shape)
+                array[...] = self.altered(array)
         if value.requires_grad:
             value.register_hook(self.disturbed if self.noise else self.note_gradient)
 
@@ -172,6 +172,9 @@ class Observer:
             result.register_hook(self.disturbed)
         return result
 
+    def altered(self, array: np.ndarray) -> np.ndarray:
+        return array * self.factors(array.shape)
+
     def factors(self, shape: tuple[int, ...]) -> np.ndarray:
         return 1 + self.noise * self.rng.uniform(-1, 1, shape)
 
@@ -187,6 +190,24 @@ class Observer:
     def disturbed(self, value: Any) -> Any:
         torch = grammar.namespace()["torch"]
         return value * torch.tensor(self.factors(tuple(value.shape)), dtype=value.dtype)
+
+
+class Rounding(Observer):
+    """Rounds results to a dtype's precision, `noise`: they meet points that noise never does."""
+
+    def altered(self, array: np.ndarray) -> np.ndarray:
+        result = np.empty_like(array)
+        result.real = self.rounded(array.real)
+        if array.dtype.kind == "c":
+            result.imag = self.rounded(array.imag)
+        return result
+
+    def rounded(self, array: np.ndarray) -> np.ndarray:
+        mantissa, exponent = np.frexp(array)
+        return np.ldexp(np.rint(mantissa * 2 / self.noise) * self.noise / 2, exponent)
+
+    def factors(self, shape: tuple[int, ...]) -> np.ndarray:
+        return np.ones(shape)
 
 
 def magnitude(array: np.ndarray) -> float:

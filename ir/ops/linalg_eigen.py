@@ -215,7 +215,7 @@ eigvals_op = define(
 )  # fmt: skip
 
 
-@linalg("eig")
+@linalg("eig", out="safe torch.linalg.eig eigenvalues eigenvectors")
 def eig(input: Any) -> Any:
     """linalg.eig(input) -> (eigenvalues, eigenvectors), complex."""
     check_square("linalg.eig", input)
@@ -223,7 +223,7 @@ def eig(input: Any) -> Any:
     return named_result("linalg_eig eigenvalues eigenvectors", eig_op(input))
 
 
-@linalg("eigvals", out="cast")
+@linalg("eigvals", out="safe torch.linalg.eigvals eigenvalues")
 def eigvals(input: Any) -> Any:
     """linalg.eigvals(input): eigenvalues, complex."""
     check_square("linalg.eigvals", input)

@@ -121,18 +121,21 @@ def _svd(a: np.ndarray, *, full_matrices: bool = False) -> tuple[np.ndarray, ...
         return (kernels.identities((*lead, m, rows), a.dtype),
                 np.zeros((*lead, k), a.real.dtype),
                 kernels.identities((*lead, columns, n), a.dtype))  # fmt: skip
-    with_converging(a, "linalg.svd")
-    result = np.linalg.svd(a, full_matrices=full_matrices)
-    return result[0], result[1], result[2]
+    return tuple(singular(a, full_matrices=full_matrices))
 
 
-def with_converging(a: np.ndarray, name: str) -> None:
-    """Refuses what the iterations cannot handle."""
-    bad = ~np.isfinite(a).all((-2, -1))
+def singular(a: np.ndarray, **how: Any) -> Any:
+    """np.linalg.svd as torch's: NaN is refused, and matrices with infinities give NaN."""
+    bad = np.isnan(a).any((-2, -1))
     if bad.any():
         place, _ = batch_place(np.asarray(bad))
-        raise LinAlgError(f"{name}: {place}The algorithm failed to converge because the input "
+        raise LinAlgError(f"linalg.svd: {place}The algorithm failed to converge because the input "
                           "matrix contained non-finite values. Use finite ones.")  # fmt: skip
+    infinite = np.isinf(a).any((-2, -1))
+    result = np.linalg.svd(np.where(infinite[..., None, None], 0, a), **how)
+    for part in result if isinstance(result, tuple) else (result,):
+        part[infinite] = np.nan
+    return result
 
 
 def _svd_infer(A: TensorType, *, full_matrices: bool = False) -> Any:
@@ -204,8 +207,7 @@ svd_op = define(
 def _svdvals(a: np.ndarray) -> np.ndarray:
     if not a.size:
         return np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.real.dtype)
-    with_converging(a, "linalg.svd")
-    return np.linalg.svd(a, compute_uv=False)
+    return np.asarray(singular(a, compute_uv=False))
 
 
 def _svdvals_rule(grad: Any, A: Any) -> Any:

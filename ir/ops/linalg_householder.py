@@ -103,7 +103,7 @@ householder_op = define(
 )  # fmt: skip
 
 
-@linalg("householder_product", out="cast")
+@linalg("householder_product", out="safe torch.linalg.householder_product result")
 def householder_product(input: Any, tau: Any) -> Any:
     """linalg.householder_product(input, tau): the first columns of the product of reflectors."""
     name = "torch.linalg.householder_product"
@@ -125,7 +125,7 @@ def householder_product(input: Any, tau: Any) -> Any:
     return householder_op(input, tau)
 
 
-@public("orgqr", out="cast")
+@public("orgqr", out="safe torch.linalg.householder_product result")
 def orgqr(input: Any, input2: Any) -> Any:
     """orgqr(input, input2): see linalg.householder_product."""
     return householder_product(input, input2)

@@ -22,7 +22,7 @@ from .linalg_common import (
     of_shape,
 )
 from .linalg_eigen import eigvalsh
-from .linalg_factor import svdvals
+from .linalg_factor import singular, svdvals
 from .products import drawn, matmul, transposed
 from .results import named_result
 from .views import zeros
@@ -44,7 +44,7 @@ def _pinv(a: np.ndarray, atol: Any, rtol: Any, *, hermitian: bool = False) -> An
         values, u = np.linalg.eigh(a)
         sizes, vh = np.abs(values), kernels.adjoint(u)
     else:
-        u, values, vh = np.linalg.svd(a, full_matrices=False)
+        u, values, vh = singular(a, full_matrices=False)
         sizes = values
     keep = _cut(sizes, atol, rtol)
     inverse = np.where(keep, 1 / np.where(keep, values, 1), 0)
@@ -97,7 +97,7 @@ def _all_zero(bound: Any) -> bool:
     return not isinstance(bound, Value) and bound == 0
 
 
-@linalg("pinv", out="cast")
+@linalg("pinv", out="safe linalg.pinv result")
 def pinv(
     input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
@@ -169,7 +169,7 @@ def _least_squares(
 def _rank(a: np.ndarray, rcond: float) -> Any:
     if not a.size:
         return np.zeros(a.shape[:-2], np.int64)
-    sizes = np.linalg.svd(a, compute_uv=False)
+    sizes = singular(a, compute_uv=False)
     return _cut(sizes, 0.0, rcond).sum(-1)
 
 
@@ -218,7 +218,7 @@ def _spectrum(a: np.ndarray, *, rcond: float, driver: str) -> tuple[np.ndarray, 
     none = np.zeros(0, a.real.dtype)
     if driver == "gels":
         return np.zeros(0, np.int64), none
-    values = np.linalg.svd(a, compute_uv=False) if driver != "gelsy" and a.size else none
+    values = singular(a, compute_uv=False) if driver != "gelsy" and a.size else none
     return np.asarray(_rank(a, rcond), np.int64), values
 
 
@@ -237,7 +237,7 @@ spectrum_op = define(
 )  # fmt: skip
 
 
-@linalg("lstsq")
+@linalg("lstsq", out="safe torch.linalg.lstsq solution residuals rank singular_values")
 def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Any:
     """linalg.lstsq(input, b, rcond=None, *, driver=None)
     -> (solution, residuals, rank, singular_values)."""

@@ -122,7 +122,7 @@ def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
     return vector_norm(input, 2, dim, keepdim)
 
 
-@linalg("cond", out="cast")
+@linalg("cond", out="safe linalg.cond result")
 def cond(input: Any, p: Any = None) -> Any:
     """linalg.cond(input, p=None): norm(A) * norm(A^-1) for the norm `p`."""
     check_matrix("linalg.cond", input)

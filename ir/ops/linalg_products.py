@@ -241,7 +241,7 @@ def matrix_power(input: Any, n: int) -> Any:
     return linalg_matrix_power(input, n)
 
 
-@linalg("tensorinv", out="cast")
+@linalg("tensorinv", out="safe tensorinv result")
 def tensorinv(input: Any, ind: int = 2) -> Any:
     """linalg.tensorinv(A, ind=2): the inverse of A as a map of its last dimensions to its first."""
     if ind <= 0:
@@ -256,7 +256,7 @@ def tensorinv(input: Any, ind: int = 2) -> Any:
     return result.reshape((*after, *before))
 
 
-@linalg("tensorsolve", out="cast")
+@linalg("tensorsolve", out="safe tensorsolve result")
 def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     """linalg.tensorsolve(A, B, dims=None): X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:

@@ -210,7 +210,7 @@ def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
     return cholesky_ex(input, upper=upper, check_errors=True)[0]
 
 
-@public("cholesky", out="cast")
+@public("cholesky", out="safe cholesky result")
 def cholesky(input: Any, upper: bool = False) -> Any:
     """cholesky(input, upper=False): see linalg.cholesky."""
     check_square("cholesky", input)
@@ -249,7 +249,7 @@ cholesky_solve_op: Op = define(
 )  # fmt: skip
 
 
-@public("cholesky_solve", out="cast")
+@public("cholesky_solve", out="safe cholesky_solve result")
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     """cholesky_solve(input, input2, upper=False): X with L L^H X = B."""
     check_solvable("cholesky_solve", input2, input)
@@ -272,7 +272,7 @@ cholesky_inverse_op = define(
 )  # fmt: skip
 
 
-@public("cholesky_inverse", out="cast")
+@public("cholesky_inverse", out="safe cholesky_inverse result")
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """cholesky_inverse(input, upper=False): the inverse of L L^H."""
     check_square("cholesky_inverse", input)

@@ -216,6 +216,10 @@ def test_linalg_errors():
         L.cholesky(torch.tensor([[1.0, 2.0], [2.0, 1.0]]))
     with pytest.raises(L.LinAlgError, match="non-finite"):
         L.svd(singular * math.nan)
+    infinite = torch.stack([torch.eye(2), singular * math.inf])
+    assert torch.equal(L.matrix_rank(infinite), torch.tensor([2, 0]))
+    for part in (L.svdvals(infinite), *L.svd(infinite)):
+        assert part[0].isfinite().all() and part[1].isnan().all()
     with pytest.raises(RuntimeError, match="batches of square matrices"):
         torch.det(wide)
     with pytest.raises(RuntimeError, match="at least 2 dimensions"):
