@@ -41,14 +41,10 @@ class Difference:
 
 @dataclass
 class Bound:
-    """The float64 value and how far each element may be from it.
-
-    Of integers and truths that halves give it is no judge: rounded numbers are often equal.
-    """
+    """The float64 value and how far each element may be from it."""
 
     value: np.ndarray
     margin: np.ndarray
-    judges: bool = True
 
 
 def difference(program: Program) -> Difference | None:
@@ -59,10 +55,10 @@ def difference(program: Program) -> Difference | None:
             worst = plain_difference(expected, seen, route, call)
             if worst is not None:
                 return worst
-    bounds, in_range = measured(program)
+    bounds, judges = measured(program)
     for route in ROUTES:
         for call, (expected, seen) in enumerate(zip(outcomes["eager"], outcomes[route])):
-            worst = value_difference(expected, seen, bounds[call], route, call, in_range)
+            worst = value_difference(expected, seen, bounds[call], route, call, judges)
             if worst is not None:
                 return worst
     return None
@@ -96,9 +92,14 @@ def only_eager(eager: Outcome) -> bool:
 
 
 def measured(program: Program) -> tuple[list[dict[str, Bound]], bool]:
-    """Bounds for every float value of every call; did all values fit their dtypes?"""
+    """Bounds for every float value of every call; can float64 judge eager?
+
+    Not where a value did not fit its dtype, nor where halves gave other truths or integers: two
+    that were rounded are often equal.
+    """
     survey = Observer()
     reference(program, survey, wide=False)
+    narrow, survey.discrete = survey.discrete, []
     dtypes = survey.dtypes | {i.dtype for i in program.inputs}
     if any(not d.startswith(("float", "bfloat", "complex")) for d in dtypes):
         dtypes.add("float32")  # what functions of integers give
@@ -114,7 +115,8 @@ def measured(program: Program) -> tuple[list[dict[str, Bound]], bool]:
     for call, outcome in enumerate(exact):
         others = [run_[call] for run_ in noisy]
         bounds.append(bounds_of(outcome, others, epsilon, survey.steepest))
-    return bounds, survey.largest < limit
+    rounded_away = epsilon > EPSILON["float32"] and narrow != survey.discrete
+    return bounds, survey.largest < limit and not rounded_away
 
 
 def bounds_of(
@@ -145,21 +147,18 @@ def bound(value: np.ndarray, others: list[np.ndarray], epsilon: float, least: fl
         spread = np.where(np.isnan(spread), np.inf, spread)
         scale = np.max(np.abs(wide[np.isfinite(wide)]), initial=least)
     floor = ROUNDINGS * epsilon * scale if value.dtype.kind in "fc" else 0.0
-    judges = value.dtype.kind in "fc" or epsilon <= EPSILON["float32"]
-    return Bound(wide, SPREADS * spread + floor, judges)
+    return Bound(wide, SPREADS * spread + floor)
 
 
 def value_difference(eager: Outcome, seen: Outcome, bounds: dict[str, Bound], route: str, call: int,
-                     in_range: bool) -> Difference | None:  # fmt: skip
+                     judges: bool) -> Difference | None:  # fmt: skip
     """Disagreement of elements: with eager, and of eager itself with float64."""
-    if route == "eager" and not in_range:
+    if route == "eager" and not judges:
         return None
     failed = seen.error or eager.error
     for name, found in seen.values.items():
         limits = bounds.get(name)
         if limits is None or limits.value.shape != found.array.shape or name not in eager.values:
-            continue
-        if route == "eager" and not limits.judges:
             continue
         if name.startswith("gradient") and failed:
             continue  # a call that fails may have come to some gradients only

@@ -130,20 +130,23 @@ def reference(program: Program, observer: Observer, wide: bool = True) -> list[O
 class Observer:
     """Sees each value on its way, and what each statement reads.
 
-    Without noise it notes dtypes, the largest magnitudes of values and of gradients, and which
-    targets share no memory with an argument (`fresh`). With noise it disturbs values and gradients:
-    all results, and what statements with fresh targets read, each time anew, so that sums that
-    cancel show it.
+    Without noise it notes dtypes, truths and integers, the largest magnitudes of values and of
+    gradients, and which targets share no memory with an argument (`fresh`). With noise it disturbs
+    values and gradients: all results, and what statements with fresh targets read, each time anew,
+    so that sums that cancel show it.
     """
 
     def __init__(self, noise: float = 0.0, seed: int = 0, fresh: frozenset[str] = frozenset()):
         self.noise, self.fresh = noise, fresh
         self.largest, self.steepest, self.dtypes = 0.0, 0.0, set[str]()
         self.shared, self.targets = set[str](), set[str]()
+        self.discrete: list[bytes] = []
         self.rng = np.random.default_rng(seed)
 
     def observe(self, name: str, value: Any, *arguments: Any) -> None:
         self.dtypes.update(dtype_of(x) for x in (value, *arguments))
+        if not value.dtype.is_floating_point and not value.dtype.is_complex:
+            self.discrete.append(value.numpy().tobytes())
         if any(x.dtype.itemsize == 2 for x in (value, *arguments)):
             return  # NumPy has no bfloat16
         array = value.detach().numpy()

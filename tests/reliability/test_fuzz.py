@@ -102,11 +102,11 @@ def test_what_fails_is_made_small():
 def test_rounding_is_not_a_fault_but_wrong_values_are():
     assert difference(PROGRAM) is None
     outcome = run(PROGRAM, "compiled")[0]
-    bounds, in_range = measured(PROGRAM)
-    assert in_range
+    bounds, judges = measured(PROGRAM)
+    assert judges
     eager = run(PROGRAM, "eager")[0]
     outcome.values["v1"].array[0, 0] += 0.01
-    found = value_difference(eager, outcome, bounds[0], "compiled", 0, in_range)
+    found = value_difference(eager, outcome, bounds[0], "compiled", 0, judges)
     assert found is not None and found.name == "v1" and "element [0, 0]" in found.detail
 
 
