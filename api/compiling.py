@@ -31,6 +31,7 @@ from .ir.places import user_level
 from .ir.types import default_dtype
 from .kinds import leaf_key
 from .loose_numbers import replace_loose
+from .packing import PackFailed
 from .paths import Path
 from .plain import PLAIN
 from .pytree import flatten
@@ -99,8 +100,6 @@ class CompiledFunction(Inspected):
         if state.top is not state.bottom and state.top is not state.marking:
             # inside another recording or transform: inline
             return self.function(*args, **kwargs)
-        if active.saved:
-            return self.run_hooked(args, kwargs)
         leaves: list[Any] = []
         structure = flatten((args, kwargs), leaves)
         key = self.key_of(structure, leaves)
@@ -126,6 +125,9 @@ class CompiledFunction(Inspected):
                     return self.run_eagerly(*call)
                 try:
                     result = trace.rewinding(trace.replay)(leaves)
+                except PackFailed as failed:
+                    trace.hits += failed.is_done
+                    return failed.run_eagerly(self.function, *call)
                 except Exception:
                     return self.run_eagerly(*call)  # see Note [Errors in native code]
                 if result is not MISS:
@@ -136,6 +138,8 @@ class CompiledFunction(Inspected):
 
     def shorten(self, trace: Trace, structure: Any, leaves: list[Any]) -> None:
         """The next call like this one need not come that far."""
+        if trace.packs:
+            return  # hooks are Python
         made = shortcut(trace, structure, leaves, self.specialised)
         with self.lock:
             self.shortcuts.pop(id(trace), None)
@@ -166,19 +170,13 @@ class CompiledFunction(Inspected):
 
     def key_of(self, structure: Any, leaves: list[Any]) -> Any:
         """What selects a trace. Floats are data, unless the body was seen to look at them."""
-        modes = (state.grad_enabled, state.inference, default_dtype())
+        hooked = state.grad_enabled and bool(active.saved)  # see Note [Packed calls]
+        modes = (state.grad_enabled, state.inference, default_dtype(), hooked)
         parts = [leaf_key(leaf) for leaf in leaves]
         for place in self.specialised:
             if place < len(leaves) and type(leaves[place]) is float:
                 parts[place] = ("value", leaves[place].hex())  # zeros have signs, NaN is a value
         return (structure, *parts, shared_arguments(leaves), *modes)
-
-    def run_hooked(self, args: Any, kwargs: Any) -> Any:
-        """`saved_tensors_hooks` are in force: they must see each value that eager would save."""
-        reason = "saved_tensors_hooks, or a checkpoint, are around it"
-        if f"eager: {reason}" not in self.events:
-            self.events.append(f"eager: {reason}")
-        return self.function(*args, **kwargs)
 
     def run_eagerly(self, args: Any, kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

@@ -14,7 +14,7 @@ from .plain import PLAIN
 from .sharing import layout_of
 from .tracer.tensor import Tensor
 
-MODES = ("grad mode", "inference mode", "the default dtype")
+MODES = ("grad mode", "inference mode", "the default dtype", "saved_tensors_hooks")
 
 
 def leaf_key(leaf: Any) -> Any:

@@ -39,6 +39,7 @@ class Path:
     bound: list[Relation]
     shared: Any  # which of its tensors lay in the same memory
     hooks: list[tuple[Tensor, Any]]
+    packs: bool = False  # were saved_tensors_hooks around it?
     sizes: Mapping[str, int] | None = None  # those a symbolic path was taken at
 
     def tensor_sources(self) -> list[Any]:
@@ -94,6 +95,7 @@ def path_of(recording: Any) -> Path:
             ]
         ),
         hooks=[(t, hook_signature(t)) for t in recording.captured()],
+        packs=recorder.packed is not None,
     )
 
 

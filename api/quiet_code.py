@@ -35,6 +35,8 @@ def is_quiet(function: Any, seen: set[int] | None = None) -> bool:
 
 
 def is_quiet_code(code: types.CodeType, space: Any, cells: Any, seen: set[int]) -> bool:
+    if "backward" in code.co_names:  # it leaves gradients in leaves
+        return False
     for step in dis.get_instructions(code):
         name = step.argval
         if step.opname in STORES or (step.opname == "STORE_DEREF" and name in cells):
@@ -47,7 +49,15 @@ def is_quiet_code(code: types.CodeType, space: Any, cells: Any, seen: set[int]) 
             continue
         if name in LOUD or not is_harmless(value, code.co_names, seen):
             return False
+        if isinstance(value, Tensor) and writes(code):
+            return False
     return True
+
+
+def writes(code: types.CodeType) -> bool:
+    """May code write into tensors?"""
+    stores = any(step.opname == "STORE_SUBSCR" for step in dis.get_instructions(code))
+    return stores or any(name.endswith("_") and name[-2:] != "__" for name in code.co_names)
 
 
 def is_harmless(value: Any, names: tuple[str, ...], seen: set[int]) -> bool:

@@ -20,12 +20,19 @@ from .ir.ops.blas import OneThread
 from .ir.types import default_dtype
 from .loose_numbers import Loose, replace_loose
 from .outputs import Outputs
+from .packing import packing_outside, packing_problem
 from .paths import path_of
 from .plain import same, same_items
 from .pytree import containers_in, flatten, unflatten
 from .quiet_code import is_quiet
 from .returns import Handed, places_returned, with_handed
-from .saved_values import overwritten, reread_results, saved_by_graph, shared_histories
+from .saved_values import (
+    hooked_inside,
+    overwritten,
+    reread_results,
+    saved_by_graph,
+    shared_histories,
+)
 from .settling import settle_all
 from .sources import (
     Argument,
@@ -96,7 +103,8 @@ class Recording:
         attributes = self.attributes_of_tensors()
         effects = Effects(self.environment.functions())
         try:
-            with interpreting(recorder), recorder.watching(), effects.watching(), OneThread():
+            with interpreting(recorder), recorder.watching(), effects.watching(), OneThread(), \
+                    packing_outside(recorder):  # fmt: skip
                 for leaf in self.leaves:
                     if isinstance(leaf, Tensor):
                         recorder.var_of(leaf)
@@ -339,11 +347,17 @@ class Recording:
         changed = overwritten([self.results[k] for k in self.needs])
         if changed:
             raise Refused(changed)
+        if recorder.packs_inside and hooked_inside([self.results[k] for k in self.needs]):
+            raise Refused("saved_tensors_hooks inside the function see what backward needs; put "
+                          "them around it")  # fmt: skip
         self.reread = reread_results(self.results, self.needs)
         self.spends = shared_histories(self.results, self.needs)
         leaked = self.leaked(out_leaves)
         if leaked:
             self.problems.append(f"{leaked} is kept in Python state by the body")
+        changed = packing_problem(self)
+        if changed:
+            raise Refused(changed)
         self.path = path_of(self)
 
     def leaked(self, out_leaves: list[Any]) -> str:
@@ -355,6 +369,7 @@ class Recording:
         allowed |= {id(t._grad) for t in recorder.externals if t._grad is not None}
         allowed |= {id(t._grad) for t in recorder.grad_assigned.values() if t._grad is not None}
         allowed |= saved_by_graph(tensors)
+        allowed |= {key for key, _ in recorder.packed or ()}
         del tensors
 
         def alive() -> list[Any]:

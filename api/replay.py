@@ -6,6 +6,7 @@ from typing import Any
 
 from .ir.bind import epoch, state
 from .ir.graph import Graph
+from .packing import PackedFunction
 from .paths import Path, hook_signature
 from .segments import Segment, cut, merge
 from .settings import Settings
@@ -42,6 +43,8 @@ class Trace:
         self.rebinds = 0  # native shortcuts made in a row without a call that they served
         self.root: Segment | None = None
         self.loaded = False
+        self.packs = path.packs
+        self.packed: Any = None  # what runs then: see Note [Packed calls]
         self.insert(path)
 
     def insert(self, path: Path) -> None:
@@ -100,7 +103,10 @@ class Trace:
             inputs = segment.inputs(leaves, values)
             if inputs is None:
                 return MISS
-            results = segment.function.run_for(inputs, history)
+            if self.packed is None:
+                results = segment.function.run_for(inputs, history)
+            else:
+                results = self.packed.run(inputs, leaves)
             if state.inference:
                 for tensor in results:
                     tensor._mark = "inference"
@@ -137,8 +143,11 @@ class Trace:
 
     def prepare(self) -> None:
         """Begins to compile what the next call will need."""
-        for segment in self.segments():
-            segment.function.prepare(segment.wanted(self.history))
+        if self.packs:
+            self.packed = PackedFunction(self.root)
+        else:
+            for segment in self.segments():
+                segment.function.prepare(segment.wanted(self.history))
         self.loaded = False
 
     def load(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .tracer.function import BackwardNode
-from .tracer.saved import Freed, SavedOutput
+from .tracer.saved import Freed, PackedSaved, PackedSlots, SavedOutput
 from .tracer.tensor import Tensor
 
 
@@ -78,6 +78,13 @@ def shared_histories(results: list[Tensor], needs: list[int]) -> dict[int, froze
                for position in needs}  # fmt: skip
     return {position: frozenset(k for k in needs if not keeping[k].isdisjoint(nodes))
             for position, nodes in keeping.items()}  # fmt: skip
+
+
+def hooked_inside(results: list[Tensor]) -> bool:
+    """Will backward ask hooks for values?"""
+    return any(isinstance(getattr(node, "saved", None), PackedSlots)
+               or any(isinstance(entry[0], PackedSaved) for entry in getattr(node, "_saved", ()))
+               for node in nodes_behind(results))  # fmt: skip
 
 
 def overwritten(results: list[Tensor]) -> str:

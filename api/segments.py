@@ -157,10 +157,14 @@ class End:
             return False
         return isinstance(self.makers[0], Direct) and self.makers[0].number == 0
 
-    def finish(self, leaves: Any, results: list[Any]) -> Any:
-        context = Context(leaves, results)
+    def count_writes(self, leaves: Any) -> None:
+        """Versions count each write, also those that the graph has made one."""
         for source, count in self.more_writes:
             source(leaves)._storage.version += count
+
+    def finish(self, leaves: Any, results: list[Any]) -> Any:
+        context = Context(leaves, results)
+        self.count_writes(leaves)
         for owner, maker in self.grad_effects:
             owner(leaves)._grad = None if maker is None else maker(context)
         return unflatten(self.structure, iter([maker(context) for maker in self.makers]))

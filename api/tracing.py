@@ -40,7 +40,8 @@ class Traced:
         results = [leaf for leaf in returned if isinstance(leaf, Tensor)]
         changed = recorder.grad_changed.values()
         graph = recorder.finish(results + [t._grad for t in changed if t._grad is not None])
-        states = [Tensor._wrap(state.before.state(), uint8) for state in recorder.states.values()]
+        states = [Tensor._wrap(recorder.untouched[generator].state(), uint8)
+                  for generator in recorder.states]  # fmt: skip
         self.inputs = [*recorder.externals, *states]
         notes = [f"path: a branch at {b.place} was {b.outcome}" for b in recorder.branches]
         return graph.replace(notes=tuple(notes))

@@ -303,4 +303,12 @@ def _argument(op: Op, name: str) -> tuple[int, Any]:
 
 
 # `pull`, the only caller of rules, and what it needs live in a file of their own.
-from .pull import Frame, fit, pull, puller, sum_to_shape, write_puller  # noqa: E402, F401
+from .pull import (  # noqa: E402
+    Frame,  # noqa: F401
+    fit,  # noqa: F401
+    pull,  # noqa: F401
+    puller,  # noqa: F401
+    saved_keys,  # noqa: F401
+    sum_to_shape,  # noqa: F401
+    write_puller,  # noqa: F401
+)

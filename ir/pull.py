@@ -177,6 +177,22 @@ def _arguments(op: Op, rule: Rule, position: int, count: int, saved: dict[int, s
     return texts
 
 
+def saved_keys(op: Op, needs: Sequence[bool]) -> tuple[int, ...]:
+    """What the rules for the inputs in `needs` read: inputs by position, outputs as ~position."""
+    inputs, outputs = set(), set()
+    for position, needed in enumerate(needs):
+        rule = op.rule_for(position) if needed else None
+        if rule is None:
+            continue
+        for where in rule.wants(INPUT):
+            if op.variadic is not None and where == op.variadic:
+                inputs.update(range(where, len(needs)))
+            else:
+                inputs.add(where)
+        outputs.update(rule.wants(OUTPUT))
+    return (*sorted(inputs), *(~k for k in sorted(outputs)))
+
+
 def fit(grad: Any, wanted: TensorType) -> Any:
     """`grad` summed and cast to the type of the input it belongs to; see Note [Fit]."""
     if grad is None or grad._has_type(wanted):

@@ -84,12 +84,14 @@ def joint(
     return builder.graph()
 
 
-def propagate(graph: Graph, builder: Builder, grads: dict[Var, Any], targets: set[Var]) -> None:
-    """Walks the nodes newest first and pulls gradients through those on a path to a target."""
-    reaching = set(targets)
-    for node in graph.nodes:
-        if any(v in reaching for v in node.present()) and node.op.differentiable:
-            reaching.update(v for v in node.outputs if v.dtype.is_differentiable)
+def propagate(
+    graph: Graph, builder: Builder, grads: dict[Var, Any], targets: set[Var], frame: Any = None
+) -> None:
+    """Walks the nodes newest first and pulls gradients through those on a path to a target.
+
+    `frame` gives what rules see of a node by its number (default: its own Vars).
+    """
+    reaching = computed_from(graph, targets)
     for index in reversed(range(len(graph.nodes))):
         node = graph.nodes[index]
         arrived = [grads.get(v) for v in node.outputs]
@@ -100,10 +102,20 @@ def propagate(graph: Graph, builder: Builder, grads: dict[Var, Any], targets: se
             continue
         builder.place = node.place
         builder.origin = Origin(node.op.name, index)
-        for var, grad in zip(node.inputs, pull(NodeFrame(node, builder), arrived, needs)):
+        seen = NodeFrame(node, builder) if frame is None else frame(index)
+        for var, grad in zip(node.inputs, pull(seen, arrived, needs)):
             if grad is not None and var is not None:
                 add_gradient(grads, var, grad)
     builder.place = builder.origin = None
+
+
+def computed_from(graph: Graph, targets: set[Var]) -> set[Var]:
+    """The values that have a derivative with respect to `targets`, and these."""
+    reaching = set(targets)
+    for node in graph.nodes:
+        if any(v in reaching for v in node.present()) and node.op.differentiable:
+            reaching.update(v for v in node.outputs if v.dtype.is_differentiable)
+    return reaching
 
 
 def reached(graph: Graph, results: Sequence[int]) -> frozenset[int]:

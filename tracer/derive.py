@@ -7,10 +7,13 @@ from typing import Any
 from ..ir.derivative import settings_of
 from . import straight
 from .large import MANY, Kernels, any_large, limit_of
+from .saved import PackedSlots, with_unpacked
 
 
 def derive(node: Any, grads: list[Any], direct: bool) -> Any:
     """Gradients of the inputs of an op's node; `direct` if nobody will differentiate them."""
+    if node.saved.__class__ is PackedSlots:
+        return with_unpacked(node, lambda: derive(node, grads, direct))
     results = NotImplemented
     if not direct:
         results = pull_recorded(node, grads)

@@ -156,7 +156,7 @@ class Generator:
         seed = operator.index(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long; use a seed in [-2**63, 2**64)")
-        notify("reseeded")
+        notify("reseeded", self)
         self._begin(seed % 2**64)
         self._legacy.seed(self._seed & 0xFFFFFFFF)
         return self
@@ -234,7 +234,7 @@ class Generator:
         """Continue from a written state, here or by torch."""
         wanted = Snapshot.of(state)
         if state.tobytes() != self.state().tobytes():
-            notify("reseeded")
+            notify("reseeded", self)
         self.resume(wanted)
 
     def resume(self, snapshot: Snapshot) -> None:

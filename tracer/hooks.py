@@ -6,7 +6,7 @@ import itertools
 import threading
 from typing import Any
 
-from ..ir.bind import epoch
+from ..ir.bind import epoch, notify
 
 _ids = itertools.count()
 
@@ -57,12 +57,15 @@ class RemovableHandle:
 class saved_tensors_hooks:
     """Values saved in the block go through `pack`, and `unpack` when backward wants them."""
 
+    keeps = False  # do they always hand back what they were given?
+
     def __init__(self, pack_hook: Any, unpack_hook: Any):
         self.pair = (pack_hook, unpack_hook)
 
     def __enter__(self) -> None:
         if active.disabled is not None:
             raise RuntimeError(active.disabled)
+        notify("packing", self.keeps)
         active.saved.append(self.pair)
         uses.value += 1
 
@@ -88,6 +91,8 @@ class disable_saved_tensors_hooks:
 
 class save_on_cpu(saved_tensors_hooks):
     """All is on the CPU already: values are copied when saved and handed back as they are."""
+
+    keeps = True
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
         super().__init__(lambda tensor: tensor.detach().clone(), lambda tensor: tensor)

@@ -19,7 +19,6 @@ class State:
     """What a recording knows of a generator."""
 
     def __init__(self, generator: Generator):
-        self.before = generator.snapshot()
         self.first = self.now = Var(STATE)
         self.name = "default" if generator is default_generator else "generator"
 
@@ -32,11 +31,18 @@ class RandomStates:
     def __init__(self) -> None:
         super().__init__()
         self.states: dict[Generator, State] = {}
+        self.untouched: dict[Generator, Any] = {}  # as they were before the recording
+
+    def touch(self, generator: Generator) -> None:
+        """The generator's state is about to change."""
+        if generator not in self.untouched:
+            self.untouched[generator] = generator.snapshot()
 
     def expect(self, op: Any, attrs: dict[str, Any]) -> None:
         """An op is about to run: before the first draw, the generator's state is looked at."""
         if op is draw:
             generator = pick(attrs.get("generator"))
+            self.touch(generator)
             if generator not in self.states:
                 self.states[generator] = State(generator)
 
@@ -57,6 +63,6 @@ class RandomStates:
 
     def undo_draws(self) -> bool:
         """Puts the generators back to where they were; were there draws?"""
-        for generator, state in self.states.items():
-            generator.resume(state.before)
+        for generator, state in self.untouched.items():
+            generator.resume(state)
         return bool(self.states)

@@ -25,6 +25,7 @@ from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol, number_type
 from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
 from ..ir.op import Op
+from ..ir.ops.drawing import sample
 from ..ir.places import is_ours
 from ..ir.types import FLOAT
 from .inplace import look, put
@@ -69,6 +70,9 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         self.naming: Any = None  # a tensor from outside -> (kind, name)
         self.may_run_ahead: Any = lambda function: True  # is a custom backward mere arithmetic?
         self.custom_count = 0
+        # what hooks around the call got: ids and types; None where there are none
+        self.packs_inside = False  # are there hooks inside that may change what they are given?
+        self.packed: list[tuple[int, Any]] | None = None
         self.numbers: dict[int, int] = {}  # id of an eager graph's node -> the op it belongs to
 
     # --- the interpreter ---
@@ -360,9 +364,19 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         """A tensor was given other memory: it gets it at every call."""
         self.refuse("`.data` of a tensor is replaced inside the function; write with copy_()")
 
-    def reseeded(self) -> None:
-        """A generator was given a seed or a state: that is done at every call."""
+    def reseeded(self, generator: Any) -> None:
+        """A generator gets a seed or a state: that is done at every call."""
+        self.touch(generator)
         self.refuse("a random generator is seeded inside the function")
+
+    def packing(self, keeps: bool) -> None:
+        """`saved_tensors_hooks` are entered inside; do they hand back what they are given?"""
+        self.packs_inside = self.packs_inside or not keeps
+
+    def effects(self) -> tuple[int, int]:
+        """How many writes and draws there were."""
+        draws = sum(node.op is sample for node in self.builder.nodes)
+        return sum(m.writes for m in self.memories.values() if m.external is not None), draws
 
     def flag_changed(self, tensor: Tensor) -> None:
         """requires_grad of a tensor is being changed."""

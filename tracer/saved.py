@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.op import INPUT, OUTPUT, Op, fit, puller, write_puller
+from ..ir.op import Op, fit, puller, saved_keys, write_puller
 from ..ir.places import describe_place
 from ..ir.types import FLOAT, TensorType
 from .hooks import active
@@ -92,6 +92,26 @@ class PackedSaved:
         return fresh
 
 
+class PackedSlots(tuple[Any, ...]):
+    """What a node saved, some of it through hooks: each is unpacked once in a backward."""
+
+    __slots__ = ()
+
+
+def with_unpacked(node: Any, compute: Any) -> Any:
+    """What `compute` gives while the node has its values as the hooks hand them back."""
+    packed, versions = node.saved, node.versions
+    values = [unpack(node, k) if entry.__class__ is PackedSaved else entry
+              for k, entry in enumerate(packed)]  # fmt: skip
+    now = [value._version if entry.__class__ is PackedSaved else version
+           for value, entry, version in zip(values, packed, versions)]  # fmt: skip
+    node.saved, node.versions = tuple(values), tuple(now)
+    try:
+        return compute()
+    finally:
+        node.saved, node.versions = packed, versions
+
+
 OWN = object()  # the history of a saved output: its own node
 
 
@@ -113,23 +133,11 @@ class Plan:
 
     def __init__(self, op: Op, wanted: tuple[bool, ...]):
         needs = tuple(w and op.rule_for(k) is not None for k, w in enumerate(wanted))
-        inputs, outputs = set(), set()
-        for position, needed in enumerate(needs):
-            rule = op.rule_for(position) if needed else None
-            if rule is None:
-                continue
-            for where in rule.wants(INPUT):
-                if op.variadic is not None and where == op.variadic:
-                    inputs.update(range(where, len(needs)))
-                else:
-                    inputs.add(where)
-            outputs.update(rule.wants(OUTPUT))
         self.needs = needs
         self.any = True in needs
-        # inputs by position, outputs as ~position
-        self.keys = (*sorted(inputs), *(~k for k in sorted(outputs)))
+        self.keys = saved_keys(op, needs)
         self.slots = {key: slot for slot, key in enumerate(self.keys)}
-        self.plain = not outputs
+        self.plain = all(key >= 0 for key in self.keys)
         # see Note [Straight derivatives]; None where the rules themselves are as quick
         self.straight: dict[Any, Any] | None = {}
         self.recorded: dict[
@@ -202,13 +210,14 @@ def save_values(node: Any, plan: Plan, inputs: Any, outputs: Any, history: Any) 
             if isinstance(entry, Tensor):
                 if entry._mark == "inference":
                     raise RuntimeError(INFERENCE_SAVED)
-                if pair is not None:
+                if pair is not None and not entry.wrapped:
                     entry = PackedSaved(pair, entry, history(entry))
                 elif entry._storage is not None:
                     version = entry._storage.version
         entries.append(entry)
         versions.append(version)
-    node.saved, node.versions = tuple(entries), tuple(versions)
+    node.saved = tuple(entries) if pair is None else PackedSlots(entries)
+    node.versions = tuple(versions)
 
 
 def unpack(node: Any, slot: int) -> Any:

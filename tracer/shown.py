@@ -6,7 +6,7 @@ from typing import Any
 
 from ..ir.op import ATTR, INPUT, INPUT_TYPE, OUTPUT, Op
 from ..ir.types import BY_NAME
-from .saved import FREED, OWN, Freed, PackedSaved, SavedOutput, unpack
+from .saved import FREED, OWN, Freed, PackedSaved, PackedSlots, SavedOutput, unpack
 from .tensor import Tensor
 
 
@@ -93,4 +93,4 @@ class RawSaved:
         value = unpack(node, slot)
         edge = OWN if key < 0 else history(value)
         packed = PackedSaved((pack_hook, unpack_hook), value, edge)
-        node.saved = (*node.saved[:slot], packed, *node.saved[slot + 1 :])
+        node.saved = PackedSlots((*node.saved[:slot], packed, *node.saved[slot + 1 :]))

@@ -13,7 +13,7 @@ from ..ir.places import add_package_folder, describe_place, line_of, user_place
 from ..ir.types import TensorType
 from ..ir.value import Value
 from .hooks import RemovableHandle
-from .saved import FREED, Freed, Plan, take, unpack
+from .saved import FREED, Freed, PackedSlots, Plan, take, unpack, with_unpacked
 from .shown import RawSaved, saved_attribute, shown_names, tensor_names
 
 # Anomaly mode of the process: empty when off, else a stack of "check for NaN" flags.
@@ -186,8 +186,11 @@ class OpNode(Node, Frame):
         types = self.types
         if types is not None and len(grads) < len(types[1]):
             grads = grads + [None] * (len(types[1]) - len(grads))
-        if self.saved.__class__ is Freed:
+        kind = self.saved.__class__
+        if kind is Freed:
             raise RuntimeError(self.saved.message())
+        if kind is PackedSlots:
+            return with_unpacked(self, lambda: self.plan.pull(self, grads))
         return self.plan.pull(self, grads)
 
     def release(self, freed: Freed) -> None:

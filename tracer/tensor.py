@@ -30,6 +30,7 @@ class Tensor(Value, metaclass=_TensorMeta):
                  "_requires_grad", "_storage", "_view", "dtype")  # fmt: skip
 
     _array: np.ndarray
+    wrapped = False  # is it a Python number that is known at run time only?
     __array_priority__ = 1000
     __module__ = __name__.partition(".")[0]  # where users find it
 

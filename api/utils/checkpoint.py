@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 from ..autograd import backward
+from ..ir.bind import state
 from ..tracer.function import Function
 from ..tracer.hooks import saved_tensors_hooks
 from ..tracer.modes import enable_grad
@@ -16,13 +17,13 @@ from ..tracer.tensor import Tensor
 
 
 @contextmanager
-def random_state(state: Tensor | None) -> Iterator[None]:
-    """Random numbers from `state` on within the block; the stream goes on untouched after it."""
-    if state is None:
+def random_state(kept: Tensor | None) -> Iterator[None]:
+    """Random numbers from `kept` on within the block; the stream goes on untouched after it."""
+    if kept is None:
         yield
         return
     now = get_rng_state()
-    set_rng_state(state)
+    set_rng_state(kept)
     try:
         yield
     finally:
@@ -31,6 +32,24 @@ def random_state(state: Tensor | None) -> Iterator[None]:
 
 class CheckpointError(RuntimeError):
     """The function did not do the same again."""
+
+
+class Recomputing(saved_tensors_hooks):
+    """Values are computed again: they are what they were."""
+
+    keeps = True
+
+
+@contextmanager
+def doing_again(preserve: bool) -> Iterator[None]:
+    """Backward will do again what the block does; a replay would do without."""
+    effects = getattr(state.top, "effects", None)
+    before = None if effects is None else effects()
+    yield
+    if effects is not None:
+        writes, draws = (now - then for now, then in zip(effects(), before))
+        if writes or (draws and not preserve):
+            state.top.refuse("a checkpoint writes or draws, which backward does again")
 
 
 class _EnoughSaved(Exception):
@@ -67,7 +86,7 @@ class Frame:
             if seen == self.count and self.early_stop:
                 raise _EnoughSaved
 
-        hooks = saved_tensors_hooks(keep, _never)
+        hooks = Recomputing(keep, _never)
         again = (random_state(self.state), enable_grad(), hooks, self.contexts[1])
         with suppress(_EnoughSaved), ExitStack() as stack:
             for context in again:
@@ -120,6 +139,12 @@ class CheckpointFunction(Function):
         return None, None, *(x.grad if isinstance(x, Tensor) else None for x in inputs)
 
 
+def is_recorded_with_history(args: Any) -> bool:
+    """In a recording the two forms give the same graph; that of the other one can be replayed."""
+    recorded = hasattr(state.top, "effects")
+    return recorded and any(isinstance(a, Tensor) and a.requires_grad for a in args)
+
+
 def noop_context_fn() -> tuple[Any, Any]:
     """Contexts of the first run and of the recomputation: none."""
     return nullcontext(), nullcontext()
@@ -148,11 +173,12 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
         if context_fn is not noop_context_fn or debug:
             raise ValueError("Passing `context_fn` or `debug` is only supported when "
                              "use_reentrant=False.")  # fmt: skip
-        return CheckpointFunction.apply(function, preserve, *args)
+        if not is_recorded_with_history(args):
+            return CheckpointFunction.apply(function, preserve, *args)
     contexts = context_fn()
-    state = get_rng_state() if preserve else None
-    frame = Frame(function, args, kwargs, state, contexts, early_stop)
-    with saved_tensors_hooks(frame.pack, frame.unpack), contexts[0]:
+    kept = get_rng_state() if preserve else None
+    frame = Frame(function, args, kwargs, kept, contexts, early_stop)
+    with Recomputing(frame.pack, frame.unpack), contexts[0], doing_again(preserve):
         return function(*args, **kwargs)
 
 
