@@ -53,6 +53,8 @@ from .target import DEFAULT, Target
 from .templates_table import BUILDERS, Operand
 from .vectors import suited
 
+FEW = 256  # points of a loop nest that runs sooner than LLVM's whole optimiser has looked at it
+
 # What a kernel's status means, less one.
 ERRORS = ((IndexError, "index out of range in self"),
           (RuntimeError, "index is out of bounds for a dimension of the tensor"))  # fmt: skip
@@ -181,8 +183,9 @@ class Assembler:
         return Result(result.type, result.target, result.target)
 
     def add_module(self, name: str, module: Module) -> None:
-        """Adds a module, unless it is there."""
-        if name not in self.modules:
+        """Adds a module, unless it is there; the whole optimiser runs if one of its users wants."""
+        known = self.modules.get(name)
+        if known is None or (known.light and not module.light):
             self.modules[name] = module
             self.tell(module)
 
@@ -207,8 +210,9 @@ class Assembler:
     def emit_nest(self, nest: Nest, text: str) -> None:
         kernel = nest.kernel
         emitted = emit(nest, self.buffer_of, self.target)
+        light = emitted.light or kernel.points <= FEW
         self.add_module(emitted.name, Module(
-            emitted.write, emitted.identity, (emitted.name,), (), emitted.light))  # fmt: skip
+            emitted.write, emitted.identity, (emitted.name,), (), light))  # fmt: skip
         loads = [i.access.var for i in kernel.instrs if i.kind == LOAD]  # type: ignore
         stores = [i.access.var for i in kernel.instrs if i.kind in (STORE, MODIFY, TALLY)]  # type: ignore
         traffic = sum(v.type.nbytes for v in {*loads}) + sum(v.type.nbytes for v in stores)

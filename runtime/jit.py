@@ -59,6 +59,8 @@ class Options:
 
 DEFAULT = Options()
 LIGHT = Options(light=True)
+# A quarter of the time, for code that mostly calls and waits.
+BRIEF = Options(light=True, codegen_level=0)
 
 # Guards the choice of an engine. What is made once may as well be made twice when two threads come
 # first; see Note [Compiling in several threads].

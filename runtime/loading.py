@@ -105,9 +105,8 @@ if hasattr(os, "register_at_fork"):
 @once
 def start() -> None:
     """Begins to compile what every program needs."""
-    texts = [fastcall.text(), threads.pool_text(threads.sleep_kind()), runner_text(), ENTRY,
-             memory.ARENA]  # fmt: skip
-    ahead([(text, jit.LIGHT) for text in texts])
+    ahead([(fastcall.text(), jit.LIGHT), (threads.pool_text(threads.sleep_kind()), jit.BRIEF),
+           (runner_text(), jit.LIGHT), (ENTRY, jit.LIGHT), (memory.ARENA, jit.BRIEF)])  # fmt: skip
 
 
 def begin(module: Module) -> None:

@@ -212,7 +212,7 @@ class ArenaCode:
 
     def __init__(self) -> None:
         names = ("wengert_arena_take", "wengert_arena_give", "wengert_arena_trim")
-        self.library = object_cache.build(ARENA, names, options=jit.LIGHT)
+        self.library = object_cache.build(ARENA, names, options=jit.BRIEF)
         self.addresses = {name: self.library.address(name) for name in names}
         pointer, size = ctypes.c_void_p, ctypes.c_int64
         take, give, trim = self.addresses.values()

@@ -168,7 +168,7 @@ class Pool:
                 "wengert_pool_reset",
                 "wengert_pool_running",
             ],
-            options=jit.LIGHT,
+            options=jit.BRIEF,
         )
         address = self.library.address
         self.address = address("wengert_parallel")

@@ -41,6 +41,20 @@ def test_what_is_the_same_along_a_line_is_not_gathered():
     assert gather_of(after).inputs[0] is after.inputs[0].var
 
 
+@pytest.mark.parametrize("line", [(32,), (1, 32)])
+def test_of_one_line_that_is_repeated_the_line_is_read(line):
+    after = equal_bits(lambda b, x, i: (x * 2 + b).gather(1, i),
+                       torch.randn(line), torch.randn(3, 32), INDEX)  # fmt: skip
+    sources = [node.inputs[0].shape for node in after.nodes if node.op.name == "gather"]
+    assert sorted(sources) == [(3, 32), (32,)]
+
+
+def test_lines_along_another_dimension_are_gathered_as_they_are():
+    after = equal_bits(lambda b, x, i: (x * 2 + b).gather(0, i), torch.randn(32),
+                       torch.randn(16, 32), torch.randint(0, 16, (1, 32)))  # fmt: skip
+    assert names(after).count("gather") == 1  # and the bias is read where it is
+
+
 @pytest.mark.parametrize(
     ("function", "shape"),
     [

@@ -4,6 +4,7 @@ Equations (exact, also for NaN, infinities and -0.0), with an index much smaller
 
     gather(f(a, b), i)      == f(gather(a, i), gather(b, i))        f pointwise
     gather(expand(x), i)    == expand(x)                            x has size 1 along the dimension
+    gather(expand(x), i)    == view(gather(view(x), view(i)))       x varies along it alone
     gather(full(c), i)      == full(c)
     sum(scatter(0, i, x))   == x + 0.0                              one index per line
 
@@ -75,11 +76,21 @@ class Pick:
         """Is every element along the dimension the same?"""
         if node is None or node.op.name not in ("expand", "full"):
             return False
-        if node.op.name == "full":
-            return True
-        source = node.inputs[0]
+        return node.op.name == "full" or self.size_along(node) == 1
+
+    def size_along(self, expanded: Node) -> int:
+        """The size along the dimension of what is expanded."""
+        (source,) = expanded.inputs
         assert source is not None
-        return len(source.shape) == len(node.outputs[0].shape) and source.shape[self.dim] == 1
+        dim = self.dim - len(expanded.outputs[0].shape) + len(source.shape)
+        return 1 if dim < 0 else source.shape[dim]
+
+    def varies_along_alone(self, node: Node | None) -> bool:
+        """Is it one line along the dimension, repeated?"""
+        if node is None or node.op.name != "expand":
+            return False
+        size = self.size_along(node)
+        return size == node.inputs[0].type.numel == node.outputs[0].shape[self.dim]  # type: ignore
 
     def picked(self, var: Var, index: Any) -> Any:
         node = self.producers.get(var)
@@ -92,7 +103,16 @@ class Pick:
             if node.op.name == "full":
                 return TABLE["full"](**{**node.attributes, "size": size})
             return TABLE["expand"](Symbol(node.inputs[0]), size=size)  # type: ignore[arg-type]
+        if self.varies_along_alone(node):
+            assert node is not None
+            line, places = flat(Symbol(node.inputs[0])), flat(index)  # type: ignore[arg-type]
+            return TABLE["view"](TABLE["gather"](line, places, dim=0), size=size)
         return TABLE["gather"](Symbol(var), index, dim=self.dim)
+
+
+def flat(value: Any) -> Any:
+    """A value in one dimension."""
+    return value if value.dim() == 1 else TABLE["view"](value, size=(value.numel(),))
 
 
 def sum_of_scatter(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
