@@ -45,6 +45,7 @@ from .tracer.hooks import active
 from .tracer.recorded import Refused
 from .tracer.recorder import Recorder
 from .tracer.tensor import Tensor
+from .varying import Varying
 
 MAX_TRACES = 64  # of one kind of call
 MAX_WARMUPS = 3
@@ -86,6 +87,7 @@ class CompiledFunction(Inspected):
         self.hot: list[Any] = []  # shortcuts for the kinds of call seen last
         self.shortcuts: dict[int, Any] = {}  # by trace, those in `hot`, the oldest first
         self.specialised: set[int] = set()  # float arguments whose value is part of the key
+        self.varying = Varying()  # floats that are read at each call, beside arguments
         self.keep: list[Any] = []  # objects whose identity is part of a key
         functools.update_wrapper(self, function, updated=())
 
@@ -202,6 +204,7 @@ class CompiledFunction(Inspected):
             if len(self.traces.get(key, ())) >= MAX_TRACES:
                 self.refusals[key] = f"more than {MAX_TRACES} traces for one kind of call"
                 return self.run_body(key, *call)
+            self.varying.learn(trace for found in self.traces.values() for trace in found)
             self.keep.extend(x for x in leaves if not isinstance(x, (Tensor, *PLAIN)))
             return self.record_call(key, call, structure, leaves, why)
 
@@ -210,8 +213,9 @@ class CompiledFunction(Inspected):
         try:
             axes = self.dynamic.axes(key, leaves)
             recording = Recording(
-                self.function, structure, leaves, self.name, self.specialised, axes, call
-            )
+                self.function, structure, leaves, self.name, self.specialised, self.varying, axes,
+                call,
+            )  # fmt: skip
         except Refused as refused:
             # nothing was changed by the recorder, but the body may have begun to write: the
             # reasons that stop a recording in the middle are found before any write
@@ -231,9 +235,10 @@ class CompiledFunction(Inspected):
         self.tell(recording)
         if finished:
             return
-        used = recording.used_places() - self.specialised
-        if used:
+        used, floats = recording.used_places() - self.specialised, recording.used_floats()
+        if used or floats:
             self.specialised |= used
+            self.varying.fix(floats)
             self.forget_shortcuts()
             return
         reason = recording.problems[0] if recording.problems else "unknown reason"
@@ -333,6 +338,7 @@ class CompiledFunction(Inspected):
             self.forget_shortcuts()
             self.refusals.clear()
             self.warmups.clear()
+            self.varying = Varying()
             self.failure = None
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

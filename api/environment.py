@@ -14,6 +14,7 @@ from .ir.patches import patches
 from .plain import first_change, outline
 from .reach import HOOKS, Reach
 from .settling import settle
+from .varying import Varying
 
 MAX_ALARMS = 8  # then watching costs more than comparing
 
@@ -21,9 +22,11 @@ MAX_ALARMS = 8  # then watching costs more than comparing
 class Environment(Reach):
     """What a function can see, and whether it still is the same."""
 
-    def __init__(self, function: Any, leaves: list[Any]):
-        super().__init__(function, leaves)
-        self.states = [(module, module_state(module)) for module in self.modules]
+    def __init__(self, function: Any, leaves: list[Any], varying: Varying | None = None):
+        super().__init__(function, leaves, varying)
+        self.varied = self.varying.among(self.floats)
+        self.states = [(module, names := frozenset(self.varying.at(module.__dict__)),
+                        module_state(module, names)) for module in self.modules]  # fmt: skip
         self.patches = dict(patches.now)
         self.epoch = epoch.value
         self.unchanged: Any = None  # the watch over what `compare` looks at
@@ -55,8 +58,8 @@ class Environment(Reach):
             return found
         if patches.now != self.patches:
             return "a function of the library is replaced"
-        for module, before in self.states:
-            changed = first_change(before, module_state(module))
+        for module, varying, before in self.states:
+            changed = first_change(before, module_state(module, varying))
             if changed is not None:
                 return f"{type(module).__name__}.{changed} changed"
         self.epoch = epoch.value
@@ -99,9 +102,9 @@ class Environment(Reach):
         return names
 
 
-def module_state(module: Any) -> dict[str, Any]:
+def module_state(module: Any, varying: Any) -> dict[str, Any]:
     """Plain attributes of a module, and its hooks."""
-    state = outline(module.__dict__)
+    state = outline(module.__dict__, varying=varying)
     for table in HOOKS:
         for name, value in (module.__dict__.get(table) or {}).items():
             state[f"{table}.{name}"] = id(value)

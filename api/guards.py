@@ -62,19 +62,33 @@ class Value(Guard):
         return [f"{self.place.text} == {self.value!r}"]
 
 
+class Float(Value):
+    """A float at a place, whichever; see Note [Varying floats]."""
+
+    def change(self) -> str | None:
+        now = self.place.read()
+        return None if type(now) is float else f"{self.place.text} is no float any more: {now!r}"
+
+    def describe(self) -> list[str]:
+        return [f"{self.place.text} is a float"]
+
+
 class Items(Guard):
     """The plain items of a dict or list, and how many there are."""
 
-    def __init__(self, container: Any):
-        self.container = container
-        self.before = outline(self.entries())
+    def __init__(self, container: Any, varying: Any = ()):
+        self.container, self.varying = container, frozenset(varying)
+        self.before = self.now()
+
+    def now(self) -> dict[Any, Any]:
+        return outline(self.entries(), varying=self.varying)
 
     def entries(self) -> Any:
         value = self.container
         return value if isinstance(value, dict) else dict(enumerate(value))
 
     def change(self) -> str | None:
-        changed = first_change(self.before, outline(self.entries()))
+        changed = first_change(self.before, self.now())
         if changed is None:
             return None
         return f"item {changed!r} of a {type(self.container).__name__} changed"
@@ -110,8 +124,8 @@ class Contents(Guard):
 class Attributes(Guard):
     """The plain attributes of an object, as far as names count."""
 
-    def __init__(self, owner: Any, names: Any):
-        self.owner, self.names = owner, names
+    def __init__(self, owner: Any, names: Any, varying: Any = ()):
+        self.owner, self.names, self.varying = owner, names, frozenset(varying)
         self.before: dict[str, Any] = {}
 
     def begin(self) -> None:
@@ -119,7 +133,7 @@ class Attributes(Guard):
         self.before = self.now()
 
     def now(self) -> dict[str, Any]:
-        return outline(self.owner.__dict__, self.names)
+        return outline(self.owner.__dict__, self.names, self.varying)
 
     def change(self) -> str | None:
         changed = first_change(self.before, self.now())

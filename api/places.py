@@ -17,9 +17,11 @@ class Cell:
     """A variable of a closure."""
 
     covered = False  # is it watched as part of something else, or told of by epochs?
+    writable = True  # can another value lie there for a while?
 
     def __init__(self, cell: Any, name: str):
-        self.cell, self.name = cell, name
+        self.cell = self.owner = cell
+        self.name = name
         self.text = f"closure variable {name}"
 
     def read(self) -> Any:
@@ -38,9 +40,9 @@ class Cell:
 class Entry:
     """An entry of a dict: a global variable, an attribute, an item."""
 
-    def __init__(self, space: dict[Any, Any], name: Any, covered: bool):
-        self.space, self.name = space, name
-        self.covered = covered
+    def __init__(self, space: dict[Any, Any], name: Any, covered: bool, writable: bool = True):
+        self.space = self.owner = space
+        self.name, self.covered, self.writable = name, covered, writable
         self.text = f"global {name}"
 
     def read(self) -> Any:
@@ -56,13 +58,17 @@ class Entry:
 class Item:
     """An item of a list that is watched."""
 
-    covered = True
+    covered = writable = True
 
     def __init__(self, items: list[Any], name: int):
-        self.items, self.name = items, name
+        self.items = self.owner = items
+        self.name, self.text = name, f"item {name} of a list"
 
     def read(self) -> Any:
         return self.items[self.name] if self.name < len(self.items) else GONE
+
+    def write(self, value: Any) -> None:
+        self.items[self.name] = value
 
     def words(self, watch: Any) -> Any:
         return []
@@ -72,6 +78,7 @@ class Slot:
     """An attribute that an object of the user's has in a slot."""
 
     covered = False
+    writable = True
 
     def __init__(self, owner: Any, name: str):
         self.owner, self.name = owner, name

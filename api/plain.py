@@ -55,10 +55,13 @@ def same_items(a: list[Any], b: list[Any]) -> bool:
         x is y or (isinstance(x, PLAIN) and same(x, y)) for x, y in zip(a, b))  # fmt: skip
 
 
-def outline(items: Any, names: Any = None) -> dict[Any, Any]:
-    """Which names there are, with the values of those that are plain."""
-    return {k: v if isinstance(v, PLAIN) else OBJECT for k, v in items.items()
-            if names is None or k in names}  # fmt: skip
+def outline(items: Any, names: Any = None, varying: Any = ()) -> dict[Any, Any]:
+    """Which names there are, with the values of those that are plain.
+
+    Of those in `varying` it only tells that they are floats; see Note [Varying floats].
+    """
+    return {k: float if type(v) is float and k in varying else v if isinstance(v, PLAIN) else OBJECT
+            for k, v in items.items() if names is None or k in names}  # fmt: skip
 
 
 def first_change(before: dict[Any, Any], now: dict[Any, Any]) -> Any:

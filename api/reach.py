@@ -30,6 +30,7 @@ from .guards import (
     ClassBody,
     Code,
     Contents,
+    Float,
     Guard,
     Items,
     Members,
@@ -40,6 +41,7 @@ from .places import Cell, Entry, Findings, Item, Slot
 from .plain import PLAIN, is_built_in, is_library, space_of
 from .quiet_code import codes_in, globals_read
 from .tracer.tensor import Tensor
+from .varying import Varying
 
 MAX_OBJECTS = 100_000
 MAX_ITEMS = 4096  # of one list
@@ -93,7 +95,9 @@ class Owner:
 class Reach:
     """Walks from a function and its arguments to all that can be reached."""
 
-    def __init__(self, function: Any, leaves: list[Any]):
+    def __init__(self, function: Any, leaves: list[Any], varying: Varying | None = None):
+        self.varying = Varying() if varying is None else varying
+        self.floats: list[tuple[Any, float]] = []  # where they lie, and what they are
         self.guards: list[Guard] = []
         self.modules: list[Any] = []
         self.optimizers: list[Any] = []
@@ -164,8 +168,13 @@ class Reach:
             if isinstance(value, type):
                 self.named.add(id(value))
             self.visit(value)
-        elif not place.covered:
-            self.guards.append(Value(place, value))
+            return
+        is_float = type(value) is float and place.writable
+        if is_float:
+            self.floats.append((place, value))
+        if not place.covered:
+            varies = is_float and self.varying.has(place)
+            self.guards.append((Float if varies else Value)(place, value))
 
     def problem(self, reason: str) -> None:
         self.problems.append(reason)
@@ -225,7 +234,7 @@ class Reach:
         if isinstance(value, types.FunctionType):
             self.visit(value)
         elif name[:2] != "__":
-            self.find(Entry(space, name, True), value)
+            self.find(Entry(space, name, True, writable=False), value)
 
     def visit_python_module(self, module: types.ModuleType) -> None:
         if not is_library(module.__name__):
@@ -266,7 +275,8 @@ class Reach:
         if is_module(value):
             self.visit_module(value, names)
         elif hasattr(value, "__dict__"):
-            self.guards.append(Attributes(value, names))
+            varying = self.varying.at(value.__dict__)
+            self.guards.append(Attributes(value, names, varying))
             self.owners.append(Owner(value.__dict__, names, self.enter_attribute))
 
     def enter_slot(self, owner: Any, slots: Any, name: str, value: Any) -> None:
@@ -308,14 +318,14 @@ class Reach:
 
     def visit_items(self, value: Any) -> None:
         if isinstance(value, dict):
-            self.guards.append(Items(value))
+            self.guards.append(Items(value, self.varying.at(value)))
             for name, item in list(value.items()):
                 self.find(Entry(value, name, True), item)
         elif isinstance(value, list):
             if len(value) > MAX_ITEMS:
                 self.problem(f"the body can reach a list of {len(value):,} items; pass a tensor")
                 return
-            self.guards.append(Items(value))
+            self.guards.append(Items(value, self.varying.at(value)))
             for k, item in enumerate(value):
                 self.find(Item(value, k), item)
         else:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import gc
-import operator
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from .arguments import GivenArguments, leaf_names
-from .class_tests import compares_identity, tells_numbers
 from .dynamic import Symbols
 from .effects import Effects
 from .environment import Environment
 from .ir.bind import interpreting, state
-from .ir.dims import has_dims, plain_values
 from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
 from .ir.ops.blas import OneThread
 from .ir.types import default_dtype
-from .loose_numbers import Loose, replace_loose
+from .loose_numbers import replace_loose
+from .number_inputs import NumberInputs
 from .outputs import Outputs
 from .packing import packing_outside, packing_problem
 from .paths import path_of
-from .plain import same, same_items
+from .plain import same_items
 from .pytree import containers_in, flatten, unflatten
 from .quiet_code import is_quiet
 from .returns import Handed, places_returned, with_handed
@@ -38,19 +35,17 @@ from .sources import (
     Argument,
     Captured,
     GradOf,
-    HyperParameter,
     Number,
     Reached,
-    is_same,
 )
 from .tracer.random import default_generator
 from .tracer.recorded import Refused
 from .tracer.recorder import Recorder
-from .tracer.scalars import RunTimeNumber, run_time_number
 from .tracer.tensor import Tensor
+from .varying import Varying, numbers_at
 
 
-class Recording:
+class Recording(NumberInputs):
     """A call that runs eagerly with the recorder on."""
 
     def __init__(
@@ -60,19 +55,18 @@ class Recording:
         leaves: list[Any],
         name: str,
         specialised: set[int],
+        varying: Varying,
         axes: Sequence[Any] = (),
         call: Any = None,
     ):
+        super().__init__()
         self.leaves = leaves
-        self.environment = Environment(function, leaves)
+        self.environment = Environment(function, leaves, varying)
         self.names = leaf_names(function, structure, leaves)
         self.symbols = Symbols(leaves, axes, self.names)
         self.recorder = recorder = self.symbols.recorder(name, leaves) if axes else Recorder(name)
         self.sources: list[Any] = []
         self.parameter_names: dict[int, str] | None = None
-        self.number_places: dict[int, int] = {}
-        self.hypers: dict[Any, Any] = {}
-        self.hyper_guards: list[Any] = []
         self.begun: dict[int, list[Tensor]] = {}  # parameters whose state was made, by optimizer
         self.flags: list[bool] = []  # did the external require grad when it was met?
         recorder.on_lift = self.on_lift
@@ -83,14 +77,13 @@ class Recording:
         self.argument_places = {
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
         }
-        self.numbers: dict[int, Any] = {}  # id of a run-time number -> how to read it at a call
-        self.left_plain: set[int] = set()  # floats whose class the body may look at
         recorder.given_numbers = self.numbers
         recorder.hyper_parameter = self.hyper_parameter
         recorder.hyper_branch = self.hyper_branch
         recorder.state_begins = self.state_begins
         call = unflatten(structure, iter(leaves)) if call is None else call
         given = GivenArguments(call, self.with_numbers(leaves, specialised))
+        self.placed = self.numbers_at_places()
         self.known_containers = self.environment.seen | given.container_ids()
         self.problems = self.run(function, given)
 
@@ -104,7 +97,7 @@ class Recording:
         effects = Effects(self.environment.functions())
         try:
             with interpreting(recorder), recorder.watching(), effects.watching(), OneThread(), \
-                    packing_outside(recorder):  # fmt: skip
+                    packing_outside(recorder), numbers_at(self.placed) as replaced:  # fmt: skip
                 for leaf in self.leaves:
                     if isinstance(leaf, Tensor):
                         recorder.var_of(leaf)
@@ -126,7 +119,7 @@ class Recording:
             problems.append("the body leaves a grad mode or the default dtype changed")
         if not same_items(self.environment.option_numbers(), numbers):
             problems.append("the body changes options of an optimizer; do so outside")
-        if recorder.used_numbers or self.left_plain:
+        if recorder.used_numbers or self.left_plain or self.left_in_place:
             problems.append("a number argument's value is used by Python; later calls specialise "
                             "on it")  # fmt: skip
         if drew and default_generator not in recorder.states:
@@ -136,7 +129,7 @@ class Recording:
             self.environment.settle()
         for optimizer, parameters in self.begun.items():
             self.environment.optimizer_states[optimizer].begun(parameters)
-        changed = self.environment.failure()
+        changed = next(iter(replaced), None) or self.environment.failure()
         if changed is not None:
             problems.append(f"the body changes Python state while it runs: {changed}; keep it in a "
                             "tensor")  # fmt: skip
@@ -170,68 +163,6 @@ class Recording:
 
         return CAPTURED if isinstance(tensor, Parameter) else BUFFER, name
 
-    # --- run-time numbers ---
-
-    def with_numbers(self, leaves: list[Any], specialised: set[int]) -> list[Any]:
-        """The arguments' leaves with floats replaced by run-time numbers."""
-        floats = {k for k, leaf in enumerate(leaves) if type(leaf) is float} - specialised
-        tensors = {name for name, leaf in zip(self.names, leaves) if isinstance(leaf, Tensor)}
-        functions = self.environment.functions() if floats else []
-        if floats and tells_numbers(functions, tensors):
-            self.left_plain = floats
-            return leaves
-        if floats and compares_identity(functions, tensors):
-            self.environment.problem("the body may ask whether a number is another (`is`); "
-                                     "compare with ==")  # fmt: skip
-            return leaves
-        replaced = []
-        for place, leaf in enumerate(leaves):
-            if type(leaf) is float and place not in specialised:
-                leaf = self.number(leaf, Argument(place))
-                self.number_places[id(leaf)] = place
-            replaced.append(leaf)
-        return replaced
-
-    def without_numbers(self, output: Any) -> Any:
-        """What the caller gets: numbers for those known by name; the one that it gave is itself."""
-        leaves: list[Any] = []
-        structure = flatten(output, leaves)
-        if not any(isinstance(leaf, RunTimeNumber) or has_dims(leaf) for leaf in leaves):
-            return output
-        return unflatten(structure, iter(map(self.plain_leaf, leaves)))
-
-    def loose_numbers(self) -> Loose:
-        """The run-time numbers of this recording; with it they go, unless somebody holds them."""
-        computed = (entry.tensor for entry in self.recorder.entries.values())
-        numbers = {id(n): n for n, _ in self.numbers.values()}
-        numbers.update((id(t), t) for t in computed if isinstance(t, RunTimeNumber))
-        return [(weakref.ref(n), self.plain_leaf(n)) for n in numbers.values()]
-
-    def plain_leaf(self, leaf: Any) -> Any:
-        if not isinstance(leaf, RunTimeNumber):
-            return plain_values(leaf)
-        place = self.number_places.get(id(leaf))
-        return leaf._array.item() if place is None else self.leaves[place]
-
-    def number(self, value: float, read: Any) -> Any:
-        made = run_time_number(value)
-        self.numbers[id(made)] = (made, read)
-        return made
-
-    def hyper_parameter(self, group: Any, name: str, index: int | None, value: float) -> Any:
-        """An optimizer's hyper-parameter: read again at each call."""
-        key = (id(group), name, index)
-        known = self.hypers.get(key)
-        if known is not None and not same(known._array.item(), float(value)):
-            return value  # the body changes options, so it is not replayed: see `run`
-        if known is None:
-            known = self.hypers[key] = self.number(value, HyperParameter(group, name, index))
-        return known
-
-    def hyper_branch(self, group: Any, name: str, outcome: bool) -> None:
-        """What is computed depends on whether a hyper-parameter is set."""
-        self.hyper_guards.append((HyperParameter(group, name), operator.ne, 0, outcome))
-
     def state_begins(self, optimizer: Any, parameter: Tensor) -> bool:
         """Is an optimizer's state that is made now from outside? See Note [State made in a step].
 
@@ -242,25 +173,10 @@ class Recording:
             self.begun.setdefault(id(optimizer), []).append(parameter)
         return apart
 
-    def comparisons(self) -> list[Any]:
-        """Guards on run-time numbers that are given."""
-        guards = list(self.hyper_guards)
-        guards += [(HyperParameter(group, name), is_same, value, True)
-                   for group, name, value in self.environment.groups]  # fmt: skip
-        guards += [(self.numbers[id(number)][1], how, other, outcome)
-                   for number, how, other, outcome in self.recorder.comparisons]  # fmt: skip
-        return guards
-
     def captured(self) -> list[Tensor]:
         """Leaves from outside that are not arguments: parameters, buffers, closures."""
         return [t for t in self.recorder.externals
                 if id(t) not in self.argument_places and id(t) not in self.numbers]  # fmt: skip
-
-    def used_places(self) -> set[int]:
-        """Float arguments whose value Python saw: the next call specialises on them."""
-        if not self.recorder.used_numbers:
-            return self.left_plain
-        return set(self.number_places.values())
 
     def on_handed(self, tensor: Tensor, how: str, value: Any, problem: str) -> bool:
         """Does a value that Python got go straight into what the body returns?"""

@@ -130,6 +130,8 @@ class Trace:
             return False
         if path.grad_keys != self.grad_keys or path.comparison_keys != self.comparison_keys:
             return False  # what it compared is compared before the first segment
+        if path.environment.varied.keys() != self.environment.varied.keys():
+            return False
         return self.environment.failure() is None
 
     def segments(self) -> list[Segment]:

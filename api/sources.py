@@ -63,12 +63,12 @@ class GradOf:
 
 
 class Number:
-    """A Python float: an argument or a hyper-parameter."""
+    """A Python float: an argument, a hyper-parameter, or one that varies at a place."""
 
     kind = 2
 
     def __init__(self, read: Any):
-        self.read = read  # Argument or HyperParameter
+        self.read = read  # Argument, HyperParameter or Placed
 
     def __call__(self, leaves: Any) -> Any:
         return run_time_number(self.read(leaves))
@@ -84,6 +84,17 @@ class HyperParameter:
     def __call__(self, leaves: Any) -> Any:
         value = self.group[self.name]
         return value if self.index is None else value[self.index]
+
+
+class Placed:
+    """A float that the body finds at a place of its own."""
+
+    def __init__(self, place: Any):
+        self.place = place
+        self.identity = ("placed", id(place.owner), place.name)
+
+    def __call__(self, leaves: Any) -> Any:
+        return self.place.read()
 
 
 def is_same(value: Any, other: Any) -> bool:

@@ -10,6 +10,7 @@ from .ir.types import uint8
 from .pytree import flatten
 from .recording import Recording
 from .tracer.tensor import Tensor
+from .varying import Varying
 
 
 class Traced:
@@ -31,7 +32,7 @@ class Traced:
     def __call__(self, *args: Any, **kwargs: Any) -> Graph:
         leaves: list[Any] = []
         structure = flatten((args, kwargs), leaves)
-        recording = Recording(self.function, structure, leaves, self.name, set())
+        recording = Recording(self.function, structure, leaves, self.name, set(), Varying())
         recorder = recording.recorder
         if recorder.problems:
             raise RuntimeError(f"{self.name} is more than a graph: {recorder.problems[0]}")

@@ -179,7 +179,8 @@ def _arguments(op: Op, rule: Rule, position: int, count: int, saved: dict[int, s
 
 def saved_keys(op: Op, needs: Sequence[bool]) -> tuple[int, ...]:
     """What the rules for the inputs in `needs` read: inputs by position, outputs as ~position."""
-    inputs, outputs = set(), set()
+    inputs: set[int] = set()
+    outputs: set[int] = set()
     for position, needed in enumerate(needs):
         rule = op.rule_for(position) if needed else None
         if rule is None:

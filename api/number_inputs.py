@@ -1,0 +1,131 @@
+"""Python floats that a recorded call takes as data: which they are, and what was asked of them."""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from typing import Any
+
+from .class_tests import compares_identity, tells_numbers
+from .environment import Environment
+from .ir.dims import has_dims, plain_values
+from .loose_numbers import Loose
+from .plain import same
+from .pytree import flatten, unflatten
+from .sources import Argument, HyperParameter, Placed, is_same
+from .tracer.recorder import Recorder
+from .tracer.scalars import RunTimeNumber, run_time_number
+from .tracer.tensor import Tensor
+
+
+class NumberInputs:
+    """The run-time numbers of a recording: arguments, hyper-parameters, floats that vary."""
+
+    environment: Environment
+    leaves: list[Any]
+    names: list[str]
+    recorder: Recorder
+
+    def __init__(self) -> None:
+        self.numbers: dict[int, Any] = {}  # id of a run-time number -> how to read it at a call
+        self.number_places: dict[int, int] = {}  # those that are arguments
+        self.placed: list[tuple[Any, Any, float]] = []  # those at places: with what lies there
+        self.hypers: dict[Any, Any] = {}
+        self.hyper_guards: list[Any] = []
+        self.left_plain: set[int] = set()  # floats whose class the body may look at
+        self.left_in_place: list[Any] = []
+
+    def with_numbers(self, leaves: list[Any], specialised: set[int]) -> list[Any]:
+        """The arguments' leaves with floats replaced by run-time numbers."""
+        floats = {k for k, leaf in enumerate(leaves) if type(leaf) is float} - specialised
+        tensors = {name for name, leaf in zip(self.names, leaves) if isinstance(leaf, Tensor)}
+        functions = self.environment.functions() if floats else []
+        if floats and tells_numbers(functions, tensors):
+            self.left_plain = floats
+            return leaves
+        if floats and compares_identity(functions, tensors):
+            self.environment.problem("the body may ask whether a number is another (`is`); "
+                                     "compare with ==")  # fmt: skip
+            return leaves
+        replaced = []
+        for place, leaf in enumerate(leaves):
+            if type(leaf) is float and place not in specialised:
+                leaf = self.number(leaf, Argument(place))
+                self.number_places[id(leaf)] = place
+            replaced.append(leaf)
+        return replaced
+
+    def numbers_at_places(self) -> list[tuple[Any, Any, float]]:
+        """Run-time numbers for floats that vary; see Note [Varying floats]."""
+        varied = self.environment.varied.values()
+        functions = self.environment.functions() if varied else []
+        if tells_numbers(functions, set()) or compares_identity(functions, set()):
+            self.left_in_place = [place for place, _ in varied]
+            return []
+        return [(place, self.number(value, Placed(place)), value) for place, value in varied]
+
+    def without_numbers(self, output: Any) -> Any:
+        """What the caller gets: numbers for those known by name; the one that it gave is itself."""
+        leaves: list[Any] = []
+        structure = flatten(output, leaves)
+        if not any(isinstance(leaf, RunTimeNumber) or has_dims(leaf) for leaf in leaves):
+            return output
+        return unflatten(structure, iter(map(self.plain_leaf, leaves)))
+
+    def loose_numbers(self) -> Loose:
+        """The run-time numbers of this recording; with it they go, unless somebody holds them."""
+        computed = (entry.tensor for entry in self.recorder.entries.values())
+        numbers = {id(n): n for n, _ in self.numbers.values()}
+        numbers.update((id(t), t) for t in computed if isinstance(t, RunTimeNumber))
+        return [(weakref.ref(n), self.plain_leaf(n)) for n in numbers.values()]
+
+    def plain_leaf(self, leaf: Any) -> Any:
+        if not isinstance(leaf, RunTimeNumber):
+            return plain_values(leaf)
+        place = self.number_places.get(id(leaf))
+        return leaf._array.item() if place is None else self.leaves[place]
+
+    def number(self, value: float, read: Any) -> Any:
+        made = run_time_number(value)
+        self.numbers[id(made)] = (made, read)
+        return made
+
+    def hyper_parameter(self, group: Any, name: str, index: int | None, value: float) -> Any:
+        """An optimizer's hyper-parameter: read again at each call."""
+        key = (id(group), name, index)
+        known = self.hypers.get(key)
+        if known is not None and not same(known._array.item(), float(value)):
+            return value  # the body changes options, so it is not replayed: see `run`
+        if known is None:
+            known = self.hypers[key] = self.number(value, HyperParameter(group, name, index))
+        return known
+
+    def hyper_branch(self, group: Any, name: str, outcome: bool) -> None:
+        """What is computed depends on whether a hyper-parameter is set."""
+        self.hyper_guards.append((HyperParameter(group, name), operator.ne, 0, outcome))
+
+    def comparisons(self) -> list[Any]:
+        """Guards on run-time numbers that are given."""
+        guards = list(self.hyper_guards)
+        guards += [(HyperParameter(group, name), is_same, value, True)
+                   for group, name, value in self.environment.groups]  # fmt: skip
+        guards += [(self.numbers[id(number)][1], how, other, outcome)
+                   for number, how, other, outcome in self.recorder.comparisons]  # fmt: skip
+        return guards
+
+    def used_places(self) -> set[int]:
+        """Float arguments whose value Python saw: the next call specialises on them."""
+        used = self.used_numbers()
+        return self.left_plain | {place for key, place in self.number_places.items() if key in used}
+
+    def used_floats(self) -> list[Any]:
+        """As `used_places`: where floats lie that were taken for data."""
+        used = self.used_numbers()
+        return self.left_in_place + [
+            place for place, number, _ in self.placed if id(number) in used
+        ]
+
+    def used_numbers(self) -> set[int]:
+        """Ids of the run-time numbers whose value Python saw, or may have computed with."""
+        seen = {id(number) for number in self.recorder.used_numbers}
+        return seen if seen <= self.numbers.keys() else set(self.numbers)
