@@ -104,6 +104,10 @@ CODES = (
     Code("R126", "a checkpoint writes or draws",
          "Backward runs the checkpointed part again, and its writes and draws too.",
          "Keep batch norms out of it, and leave preserve_rng_state as it is."),
+    Code("R127", "leads to a leaf that the body made",
+         "A result carries history that ends in such a leaf alone, or the leaf is returned, too: "
+         "its gradient would be seen.",
+         "Call backward() or grad() in the body, or pass the leaf."),
     Code("E201", "modified by an inplace",
          "Backward needs a value that was overwritten after it was saved.",
          "clone() the value before changing it; the message names both lines."),

@@ -16,6 +16,7 @@ from .sources import (
     Direct,
     Given,
     GivenFloat,
+    MadeLeaf,
     Plain,
     ViewOfInput,
 )
@@ -38,7 +39,8 @@ class Outputs:
         self.results: list[Tensor] = []
         self.views: set[int] = set()  # ids of results that are views; see Note [Unseen bases]
         owners = self.owners()
-        self.uses = self.count_uses([*leaves, *(owner._grad for owner in owners)])
+        inner = (leaf for leaf in leaves if self.recorder.is_made_leaf(leaf))
+        self.uses = self.count_uses([*leaves, *(owner._grad for owner in (*owners, *inner))])
         # What has history comes first: results on one memory share that of the first of them.
         history = [getattr(leaf, "_requires_grad", False) for leaf in leaves]
         order = sorted(range(len(leaves)), key=lambda k: not history[k])
@@ -88,10 +90,20 @@ class Outputs:
             if external is leaf:
                 return Given(self.recording.sources[position])
         entry = recorder.entries[id(leaf)]
-        if entry.memory.external is not None:
-            source, chain = self.recording.sources[entry.memory.external], as_formulas(entry.chain)
-            return ViewOfInput(source, chain, not entry.tensor._requires_grad)
-        return self.internal_result(leaf, entry)
+        if recorder.is_made_leaf(leaf):
+            grad = None if leaf._grad is None else self.maker(leaf._grad)
+            return MadeLeaf(self.value(entry, leaf, "none"), grad)
+        history = "recorded" if leaf._requires_grad else "none"
+        if history == "recorded" and recorder.var_of(leaf) in recorder.backward_roots:
+            history = "spent"
+        return self.value(entry, leaf, history)
+
+    def value(self, entry: Any, leaf: Tensor, history: str) -> Any:
+        """A view of a tensor from outside, or computed."""
+        if entry.memory.external is None:
+            return self.internal_result(leaf, entry, history)
+        source, chain = self.recording.sources[entry.memory.external], as_formulas(entry.chain)
+        return ViewOfInput(source, chain, history == "none")
 
     def number_result(self, leaf: Any) -> Any:
         """A run-time number is handed back as the Python float it stands for."""
@@ -100,19 +112,13 @@ class Outputs:
             return GivenFloat(known[1])
         return ComputedFloat(self.result_number(leaf, self.recorder.entries[id(leaf)]))
 
-    def internal_result(self, leaf: Tensor, entry: Any) -> Any:
+    def internal_result(self, leaf: Tensor, entry: Any, history: str) -> Any:
         """A computed value; several results on one memory share it again at replay."""
         if entry.chain and self.is_all_there_is(leaf, entry):
             self.views.add(id(leaf))
             self.results.append(leaf)
             return Direct(len(self.results) - 1)
         number = self.result_number(leaf, entry)
-        needs = leaf._requires_grad
-        history = "recorded" if needs else "none"
-        if needs and leaf._node is None:
-            history = "leaf"
-        elif needs and self.recorder.var_of(leaf) in self.recorder.backward_roots:
-            history = "spent"
         alone = history == "none" and self.results[number] is leaf
         if not entry.chain and (history == "recorded" or alone):
             return Direct(number)  # only results in `needs` are given history

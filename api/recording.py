@@ -25,6 +25,7 @@ from .quiet_code import is_quiet
 from .returns import Handed, places_returned, with_handed
 from .saved_values import (
     hooked_inside,
+    leaves_behind,
     overwritten,
     reread_results,
     saved_by_graph,
@@ -260,10 +261,11 @@ class Recording(NumberInputs):
             if t._requires_grad and t._node is not None
             and recorder.var_of(t) not in recorder.backward_roots
         ]  # fmt: skip
-        changed = overwritten([self.results[k] for k in self.needs])
+        with_history = [self.results[k] for k in self.needs]
+        changed = overwritten(with_history) or self.reaches_made_leaves(with_history, out_leaves)
         if changed:
             raise Refused(changed)
-        if recorder.packs_inside and hooked_inside([self.results[k] for k in self.needs]):
+        if recorder.packs_inside and hooked_inside(with_history):
             raise Refused("saved_tensors_hooks inside the function see what backward needs; put "
                           "them around it")  # fmt: skip
         self.reread = reread_results(self.results, self.needs)
@@ -276,17 +278,27 @@ class Recording(NumberInputs):
             raise Refused(changed)
         self.path = path_of(self)
 
+    def reaches_made_leaves(self, results: list[Tensor], returned: list[Any]) -> str:
+        """Will backward from the results end in leaves that the body made, as anybody can see?"""
+        reached = leaves_behind(results)
+        made = {id(leaf) for leaf in reached if self.recorder.is_made_leaf(leaf)}
+        if made and (len(made) == len(reached) or any(id(x) in made for x in returned)):
+            return "backward from a result leads to a leaf that the body made; call it in the body"
+        return ""
+
     def leaked(self, out_leaves: list[Any]) -> str:
         """Tensors made by the body that outlive it other than as results or gradients."""
         recorder = self.recorder
         tensors = [t for t in out_leaves if isinstance(t, Tensor)]
         allowed = {id(t) for t in tensors}
         allowed |= {id(t._view.base) for t in tensors if t._view is not None}
-        allowed |= {id(t._grad) for t in recorder.externals if t._grad is not None}
-        allowed |= {id(t._grad) for t in recorder.grad_assigned.values() if t._grad is not None}
+        made = [t for t in (*tensors, *leaves_behind(tensors)) if recorder.is_made_leaf(t)]
+        allowed |= {id(t) for t in made}
+        owners = [*recorder.externals, *recorder.grad_assigned.values(), *made]
+        allowed |= {id(t._grad) for t in owners if t._grad is not None}
         allowed |= saved_by_graph(tensors)
         allowed |= {key for key, _ in recorder.packed or ()}
-        del tensors
+        del tensors, owners, made
 
         def alive() -> list[Any]:
             return [e.var.type for key, e in list(recorder.entries.items())

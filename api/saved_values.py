@@ -7,6 +7,7 @@ from typing import Any
 
 from .tracer.function import BackwardNode
 from .tracer.saved import Freed, PackedSaved, PackedSlots, SavedOutput
+from .tracer.tape import AccumulateGrad
 from .tracer.tensor import Tensor
 
 
@@ -20,6 +21,12 @@ def nodes_behind(results: list[Tensor]) -> Iterator[Any]:
             seen.add(id(node))
             yield node
             stack.extend(e[0] for e in node.edges if e is not None)
+
+
+def leaves_behind(results: list[Tensor]) -> list[Tensor]:
+    """The leaves that backward from the results would give gradients to."""
+    nodes = nodes_behind(results)
+    return [node.variable for node in nodes if isinstance(node, AccumulateGrad)]
 
 
 def saved_in(node: Any) -> Iterator[tuple[Any, int]]:

@@ -196,7 +196,7 @@ class Converted(Maker):
 
 
 class ComputedView(Maker):
-    """A computed result that is a view, a leaf, or without (usable) history."""
+    """A computed result that is a view, or without (usable) history."""
 
     def __init__(self, number: int, chain: Any, history: str):
         self.number, self.chain, self.history = number, chain, history
@@ -206,14 +206,28 @@ class ComputedView(Maker):
         value = look(base, self.chain) if self.chain else base
         if self.history == "spent" and state.grad_enabled:
             value._node, value._requires_grad = SpentNode(), True
-        elif self.history == "leaf":
-            value = value.detach().requires_grad_()
         elif self.history == "none" and value._requires_grad:
             value = value.detach()
         return value
 
     def at(self, sizes: Any) -> Maker:
         return ComputedView(self.number, at_sizes(self.chain, sizes), self.history)
+
+
+class MadeLeaf(Maker):
+    """A leaf that the body made, with the gradient that it got there."""
+
+    def __init__(self, maker: Any, grad: Any):
+        self.maker, self.grad = maker, grad
+
+    def __call__(self, context: Any) -> Any:
+        leaf = self.maker(context).detach().requires_grad_()
+        if self.grad is not None:
+            leaf._grad = self.grad(context)
+        return leaf
+
+    def at(self, sizes: Any) -> Maker:
+        return MadeLeaf(self.maker.at(sizes), None if self.grad is None else self.grad.at(sizes))
 
 
 class SpentNode(Node):

@@ -33,12 +33,17 @@ class Memory:
 
 
 class Entry:
-    """A tensor: a view chain into its memory, and the Var it is, as of `seen` writes."""
+    """A tensor: a view chain into its memory, and the Var it is, as of `seen` writes.
 
-    __slots__ = ("chain", "cut", "extent", "memory", "reference", "seen", "var")
+    `cut`: it has no history, though its memory may have. `outside`: the body did not make it.
+    """
 
-    def __init__(self, tensor: Tensor, memory: Memory, chain: Any, var: Var, cut: bool = False):
+    __slots__ = ("chain", "cut", "extent", "memory", "outside", "reference", "seen", "var")
+
+    def __init__(self, tensor: Tensor, memory: Memory, chain: Any, var: Var, cut: bool = False,
+                 outside: bool = False):  # fmt: skip
         self.memory, self.chain, self.var, self.cut = memory, chain, var, cut
+        self.outside = outside
         self.extent = extent_of(tensor)
         self.reference: Any = lambda: tensor
         self.seen = memory.writes

@@ -35,11 +35,18 @@ class GradFields:
             self.grad_guards.append((owner, is_none))
 
     def computed(self, tensor: Tensor) -> bool:
-        """Did the body itself compute the tensor? Then its `.grad` needs no guard."""
+        """Did the body itself make the tensor? Then nobody else knows of its `.grad`."""
         entry = self.entries.get(id(tensor))
-        return entry is not None and entry.memory.external is None
+        return entry is not None and not entry.outside
+
+    def is_made_leaf(self, value: Any) -> bool:
+        """Is it a leaf of autograd's graph that the body made?"""
+        leaf = isinstance(value, Tensor) and value._requires_grad and value._node is None
+        return leaf and self.computed(value)
 
     def grad_set(self, owner: Tensor) -> None:
         """`.grad` of a tensor was replaced by another tensor or None."""
+        if self.computed(owner):
+            return
         self.grad_assigned[id(owner)] = owner
         self.grad_changed[id(owner)] = owner

@@ -132,7 +132,7 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         key = id(tensor)
         self.entries[key] = entry
         self.lying_in.setdefault(entry.memory.key, []).append(entry)
-        if entry.memory.external is None:
+        if not entry.outside:
             entry.reference = weakref.ref(tensor, lambda _: self.forget_tensor(key, entry))
         return entry
 
@@ -199,7 +199,7 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
             self.on_lift(tensor)
         memory = Memory(root, symbol.var, position)
         self.memories[key] = memory
-        entry = self.enter(Entry(tensor, memory, (), symbol.var))
+        entry = self.enter(Entry(tensor, memory, (), symbol.var, outside=True))
         if tensor._requires_grad:
             self.needing.add(symbol.var)
         return entry
@@ -216,9 +216,11 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         for entry in self.lying_in.get(memory.key, ()):
             if entry.extent == extent:
                 memory = entry.memory
-                if memory.external is not None:
+                outside = memory.external is not None
+                if outside:
                     self.bound.append((self.externals[memory.external], tensor))
-                fresh = Entry(tensor, memory, entry.chain, self.current_var(entry))
+                var = self.current_var(entry)
+                fresh = Entry(tensor, memory, entry.chain, var, outside=outside)
                 if not tensor._requires_grad and fresh.var in self.needing:
                     fresh.var, fresh.cut = self.emit("stop_gradient", fresh.var), True
                 return self.enter(fresh)
@@ -229,7 +231,7 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         self.bound.append((base, tensor))
         with interpreting(self.builder):
             symbol = look(Symbol(memory.var), chain)
-        return self.enter(Entry(tensor, memory, chain, symbol.var))
+        return self.enter(Entry(tensor, memory, chain, symbol.var, outside=True))
 
     def set_apart(self, tensor: Tensor, memory: Memory) -> Entry:
         """An input that shares memory with another: right as long as nothing is written there."""
@@ -380,11 +382,12 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
 
     def flag_changed(self, tensor: Tensor) -> None:
         """requires_grad of a tensor is being changed."""
-        entry = self.entries.get(id(tensor))
-        if entry is None or entry.memory.external is not None:
-            self.refuse("requires_grad of a tensor from outside changes")
-        else:
-            self.needing.add(entry.var)
+        if not self.computed(tensor):
+            return self.refuse("requires_grad of a tensor from outside changes")
+        entry = self.entries[id(tensor)]
+        if entry.cut:  # what it was detached from stays as it is
+            entry.var = self.emit("stop_gradient", self.current_var(entry))
+        self.needing.add(entry.var)
 
     def refuse(self, reason: str) -> None:
         self.problems.append(f"{reason} ({place_text()})")
