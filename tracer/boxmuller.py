@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..ir import cephes
 from .rounding import CHUNK
 
 Array = np.ndarray
@@ -22,28 +23,13 @@ BLOCK = 16
 HALF = BLOCK // 2
 
 _f = np.float32
-_LOG = [
-    np.float64(_f(c))
-    for c in (
-        7.0376836292e-2,
-        -1.1514610310e-1,
-        1.1676998740e-1,
-        -1.2420140846e-1,
-        1.4249322787e-1,
-        -1.6668057665e-1,
-        2.0000714765e-1,
-        -2.4999993993e-1,
-        3.3333331174e-1,
-    )
-]
-_SIN = [np.float64(_f(c)) for c in (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)]
-_COS = [
-    np.float64(_f(c)) for c in (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
-]
-# pi/4 in three parts and log(2) in two: the leading parts have few bits, so multiples are exact.
-_PI_4 = (_f(-0.78515625), _f(-2.4187564849853515625e-4), np.float64(_f(-3.77489497744594108e-8)))
-_LOG_2 = (_f(0.693359375), _f(-2.12194440e-4))
-_SQRT_HALF, _FOUR_OVER_PI, _TWO_PI = _f(0.707106781186547524), _f(1.27323954473516), _f(2 * np.pi)
+_LOG = [np.float64(_f(c)) for c in cephes.LOG]
+_SIN = [np.float64(_f(c)) for c in cephes.SIN]
+_COS = [np.float64(_f(c)) for c in cephes.COS]
+_PI_4 = (_f(cephes.PI_4[0]), _f(cephes.PI_4[1]), np.float64(_f(cephes.PI_4[2])))
+_LOG_2 = (_f(cephes.LOG_2[0]), _f(cephes.LOG_2[1]))
+_SQRT_HALF, _FOUR_OVER_PI = _f(cephes.SQRT_HALF), _f(cephes.FOUR_OVER_PI)
+_TWO_PI = _f(cephes.TWO_PI)
 
 
 def normal_blocks(uniforms: Array) -> Array:
