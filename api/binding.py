@@ -25,7 +25,7 @@ from .runtime import watch
 from .runtime.expected import Argument as Expected
 from .runtime.expected import Array, Fixed, Float
 from .sharing import shared_arguments
-from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Reached
+from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Placed, Reached
 from .tracer.hooks import uses as hook_uses
 from .tracer.readers import readers
 from .tracer.tensor import Tensor
@@ -53,13 +53,14 @@ class Binding:
         self.executor = self.function.forward(self.wanted)
         if self.executor.native is None:
             raise Unbindable
-        if self.wanted and (self.function.split(self.wanted).overwritten
-                            or self.function.generators):  # fmt: skip
-            raise Unbindable  # these are copied before the call, as are states
+        if self.wanted and self.function.split(self.wanted).overwritten:
+            raise Unbindable  # these are copied before the call
+        self.drawing = bool(self.wanted and self.function.generators)
         if hook_uses.value:
             raise Unbindable
-        self.words = [*watch.of_slot(epoch, "value"), *watch.of_slot(hook_uses, "value"),
-                      *watched(trace.environment)]  # fmt: skip
+        self.words = [*watch.of_slot(hook_uses, "value"), *watched(trace.environment)]
+        if not trace.environment.varies_in_modules:  # they tell of changes by epochs
+            self.words += watch.of_slot(epoch, "value")
         self.fixed: dict[int, int] = {}
         self.held: list[int] = []
         self.arguments: list[Expected] = [
@@ -67,7 +68,7 @@ class Binding:
             for k, leaf in enumerate(leaves)
         ]
         self.places = [-1] * len(leaves)
-        self.reads: list[tuple[int, HyperParameter]] = []
+        self.reads: list[tuple[int, Any]] = []  # HyperParameters, and what is Placed
         for place, source in enumerate(self.segment.sources):
             self.bind(place, source)
         self.unset = [tensor_of(owner) for owner, was_none in trace.grad_guards if was_none]
@@ -94,11 +95,14 @@ class Binding:
             lines.append("if readers: return missing")
         if self.numbers is not None:
             lines.append("if not current(): return missing")
+        if self.drawing:  # backward may need to know what was drawn
+            lines.append("states = [generator.snapshot() for generator in generators]")
         return [
             *lines,
             f"made = call({', '.join(self.ending.arguments)})",
             "if made.__class__ is not answer: return missed(made)",
             *self.ending.lines,
+            *(["node.states = states"] if self.drawing else []),
         ]
 
     def names(self) -> dict[str, Any]:
@@ -112,7 +116,8 @@ class Binding:
 
         return {**NAMES, "executor": executor, "direct": executor.direct, "readers": readers,
                 "current": None if numbers is None else numbers.current, "call": self.call,
-                "answer": self.answer, "missed": missed}  # fmt: skip
+                "answer": self.answer, "missed": missed,
+                "generators": self.function.generators}  # fmt: skip
 
     # --- inputs ---
 
@@ -142,7 +147,7 @@ class Binding:
             self.bind_tensor(place, owner._grad)
         elif isinstance(source, Number) and isinstance(source.read, Argument):
             self.places[source.read.place] = place
-        elif isinstance(source, Number) and isinstance(source.read, HyperParameter):
+        elif isinstance(source, Number) and isinstance(source.read, HyperParameter | Placed):
             self.reads.append((place, source.read))
         else:
             raise Unbindable
@@ -163,11 +168,11 @@ class Binding:
 
     def hyper_parameters(self) -> Numbers | None:
         guards = self.trace.comparisons
-        if any(not isinstance(read, HyperParameter) for read, *_ in guards):
+        if any(not isinstance(read, HyperParameter | Placed) for read, *_ in guards):
             raise Unbindable
-        if not self.reads and not guards:
+        if not self.reads and not guards and not self.trace.environment.loose:
             return None
-        numbers = Numbers([read for _, read in self.reads], guards)
+        numbers = Numbers([read for _, read in self.reads], guards, self.trace)
         for k, (place, _) in enumerate(self.reads):
             self.fixed[place] = numbers.cells[k:].ctypes.data
         return numbers
@@ -261,31 +266,47 @@ class Binding:
 
 
 class Numbers:
-    """Hyper-parameters in native memory, read again when a group of them has changed."""
+    """Hyper-parameters and floats that vary in native memory, read again when any has changed."""
 
-    def __init__(self, reads: list[HyperParameter], guards: list[Any]):
-        self.reads, self.guards = reads, guards
+    def __init__(self, reads: list[Any], guards: list[Any], trace: Any):
+        self.reads, self.guards, self.trace = reads, guards, trace
         self.cells = np.empty(max(1, len(reads)))
-        groups = {id(r.group): r.group for r in (*reads, *(read for read, *_ in guards))}
+        self.held: list[Any] = []  # what was read: no other object can be where it is
+        groups = {id(r.group): r.group for r in (*reads, *(read for read, *_ in guards))
+                  if isinstance(r, HyperParameter)}  # fmt: skip
         words = [word for group in groups.values() for word in watch.of_dict(group)]
+        words += [word for guard in trace.environment.loose for word in guard.words(watch)]
+        if trace.environment.varies_in_modules:
+            words += watch.of_slot(epoch, "value")
         self.unchanged: Any = watch.watch(words)
-        if not self.fill():
+        self.valid = self.fill()
+        if not self.valid:
             raise Unbindable
 
     def current(self) -> bool:
         """Are the cells up to date (now)? Not if a guard on one fails."""
-        return self.unchanged() or self.renew()
+        return (self.valid and self.unchanged()) or self.renew()
 
     def renew(self) -> bool:
         watch.renew(self.unchanged)
+        self.valid = False  # until all is seen to be so
+        environment = self.trace.environment
+        if environment.loose_failure() is not None:
+            return False
+        if environment.varies_in_modules and (self.trace.outside_change() is not None
+                                              or environment.failure() is not None):  # fmt: skip
+            return False
         for read, how, other, outcome in self.guards:
             if bool(how(read(()), other)) is not outcome:
                 return False
-        return self.fill()
+        self.valid = self.fill()
+        return self.valid
 
     def fill(self) -> bool:
+        self.held = []
         for k, read in enumerate(self.reads):
             value = read(())
+            self.held.append(value)
             if type(value) is not float and type(value) is not int:
                 return False
             self.cells[k] = value

@@ -42,6 +42,11 @@ class Piece:
         first = segment is trace.root
         self.environment: Any = trace.environment if first else self
         self.comparisons = trace.comparisons if first else []
+        # floats that vary are read by each segment
+        known = trace.environment
+        self.loose, self.varies_in_modules = known.loose, known.varies_in_modules
+        self.loose_failure, self.failure = known.loose_failure, known.failure
+        self.outside_change = trace.outside_change
 
     def words(self) -> list[Any]:
         return []

@@ -25,6 +25,8 @@ class Environment(Reach):
     def __init__(self, function: Any, leaves: list[Any], varying: Varying | None = None):
         super().__init__(function, leaves, varying)
         self.varied = self.varying.among(self.floats)
+        self.loose = [guard for guard in self.guards if guard.varying]
+        self.varies_in_modules = any(self.varying.at(module.__dict__) for module in self.modules)
         self.states = [(module, names := frozenset(self.varying.at(module.__dict__)),
                         module_state(module, names)) for module in self.modules]  # fmt: skip
         self.patches = dict(patches.now)
@@ -34,6 +36,9 @@ class Environment(Reach):
 
     def quick_failure(self) -> str | None:
         """What no epoch tells of: all but modules."""
+        reason = self.loose_failure()
+        if reason is not None:
+            return reason
         if self.unchanged is not None and self.unchanged():
             self.alarms = 0
             return None
@@ -42,6 +47,14 @@ class Environment(Reach):
             self.alarms += 1
             self.unchanged = self.watched()
         return reason
+
+    def loose_failure(self) -> str | None:
+        """What changed beside floats that vary: no watch tells, for these change all the time."""
+        for guard in self.loose:
+            changed = guard.change()
+            if changed is not None:
+                return changed
+        return None
 
     def compare(self) -> str | None:
         """Each value with what it was."""
@@ -73,10 +86,13 @@ class Environment(Reach):
             guard.settle()
 
     def words(self) -> Any:
-        """The words of memory behind all that `compare` looks at; raises Unwatchable."""
+        """The words of memory behind all that `compare` looks at, but what `loose_failure` does.
+
+        Raises Unwatchable.
+        """
         from .runtime import watch
 
-        words = [word for guard in self.guards for word in guard.words(watch)]
+        words = [word for guard in self.guards if not guard.varying for word in guard.words(watch)]
         return [*words, *self.findings.words(watch)]
 
     def watched(self) -> Any:

@@ -19,6 +19,8 @@ from .settling import is_symbolic, settle
 class Guard:
     """Something that must be as it was when the call was recorded."""
 
+    varying: Any = ()  # names of floats that are data; see Note [Varying floats]
+
     def begin(self) -> None:
         """All that can be reached is known."""
 
@@ -64,6 +66,10 @@ class Value(Guard):
 
 class Float(Value):
     """A float at a place, whichever; see Note [Varying floats]."""
+
+    def __init__(self, place: Any, value: Any):
+        super().__init__(place, value)
+        self.varying = {place.name}
 
     def change(self) -> str | None:
         now = self.place.read()

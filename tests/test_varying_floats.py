@@ -112,6 +112,25 @@ def branches_on_floats(wrap):
 
 
 @scenario
+def segments_that_read_them(wrap):
+    """Each segment of a tree reads them anew, also in shortcuts."""
+    options, module, out = Options(a=0.5), nn.Identity(), []
+    module.shift = 0.25
+
+    def body(x):
+        y = x * 2 if x.sum() > 0 else x - 1
+        y = module(y) + options.a * module.shift
+        return y.sin() if y.amax() > 1 else y * options.a
+
+    f = wrap(body)
+    for k in range(40):
+        options.a, module.shift = 0.5 + k % 5, 0.25 * (k % 3)
+        out.append(f(data(3, k=k % 2)))
+        out.append(f(data(3, k=k % 2)))
+    return out
+
+
+@scenario
 def the_body_changes_them(wrap):
     options, out = Options(a=1.0, seen=0.0), []
 
@@ -136,6 +155,11 @@ def other_kinds_of_values_come(wrap):
         out.append(f(data(2)))
     options.a = "text"
     out.append(type(attempt(f, data(2))))
+    items = [1.0, 2.0]
+    f = wrap(lambda x: x * items[0] + items[1])
+    for k in range(30):  # freed floats leave their place to others
+        items[0] = items[1] + k if k % 4 else k
+        out += [f(data(2)), f(data(2))]
     return out
 
 
