@@ -21,6 +21,7 @@ from .schedule import Scheduler
 
 LOAD, APPLY, COORDINATE, CONSTANT, FOLD = "load", "apply", "coordinate", "constant", "fold"
 STORE, CHECK, MODIFY, PIECE = "store", "check", "modify", "piece"
+LONG = 40  # instructions of a value, roughly: a power in double precision
 TALLY = "tally"  # adds to what rows of a chunk have in common; see Note [Tallies]
 
 
@@ -285,10 +286,15 @@ class Lowering:
         return total, loads
 
     def cost_here(self, node: Node, e: Expr) -> int:
-        """Instructions per point of the kernel; none for what most of its loops do not change."""
+        """Instructions per point of the kernel; none for what most of its loops do not change.
+
+        But what no loop changes is not compiled into each reader where its code would be long.
+        """
         loops = set() if e.dynamic else set(range(len(self.kernel.sizes))) - e.depends_on()
-        turns = math.prod(self.kernel.sizes[d] for d in loops)
-        return 0 if turns >= 16 or turns == self.kernel.points else cost(node)
+        turns, price = math.prod(self.kernel.sizes[d] for d in loops), cost(node)
+        if turns == self.kernel.points:
+            return price if price >= LONG else 0
+        return 0 if turns >= 16 else price
 
 
 def describe(kernel: Kernel, name_of: Any) -> str:

@@ -102,3 +102,17 @@ def test_rows_are_read_in_several_passes():
         return y, (g - (g * y).sum(1, keepdim=True)) * y
 
     assert kernels(f, (F, 64, 100), (F, 64, 100)) == ["row"]
+
+
+@pytest.mark.parametrize(("dtype", "apart"), [("float64", True), ("float32", False)])
+def test_long_code_of_one_number_is_compiled_once(dtype, apart):
+    """A power of 0-d doubles, as in Adam, has a kernel of its own; short code goes with readers."""
+
+    def scaled(x, y, base, exponent):
+        scale = (1 - (base.exp() if dtype == "float32" else base**exponent)).to("float32")
+        return x * scale, (y - x.sum()) / scale
+
+    compiled = check(build(scaled, ("float32", 700), ("float32", 30, 700), (dtype,), (dtype,)))
+    texts = [kernel.text for kernel in compiled.kernels]
+    assert sum(text.startswith("once") for text in texts) == apart
+    assert sum("pow_tensor" in text or "exp" in text for text in texts) == (1 if apart else 2)
