@@ -2,21 +2,25 @@
 
     python tests/reliability/modes.py [--only WORD] [--folder FOLDER] [what pytest is to be given]
 
-Each mode is a run of pytest in a process of its own. Shown are what passed, was skipped and failed,
-why tests were skipped, and the tests whose compiled graphs gave other bits than in the first mode:
-this file is also the plugin that writes a digest of every test's results. Modes share a folder for
-the cache: the first that uses it finds it empty, the next full, the last with every file damaged.
-FOLDER keeps it, reports and digests.
+Each mode is a run of pytest on its own, shared by two processes. Shown are what passed, was skipped
+and failed, why tests were skipped, and the tests whose compiled graphs gave other bits than in the
+first mode: this file is also the plugin that writes a digest of every test's results. Modes share a
+folder for the cache: the first that uses it finds it empty, the next full, the last with every file
+damaged. FOLDER keeps it, reports and digests.
 """
 
 import argparse
 import hashlib
 import os
+import random
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import numpy as np
+import pytest
 
 HERE = Path(__file__).resolve().parent
 DIGESTS = "WENGERT_DIGESTS"  # names the file to write to
@@ -32,31 +36,59 @@ MODES = {
 
 
 def pytest_configure(config):
-    """From now on results of compiled graphs are hashed as they are made."""
+    """From now on results of compiled graphs and functions are hashed as they are made."""
     if DIGESTS not in os.environ:
         return
     from wengert.backend import CompiledGraph
+    from wengert.compiling import CompiledFunction
+    from wengert.executor import Executor
+    from wengert.pytree import flatten
+    from wengert.tracer.tensor import Tensor
 
-    call = CompiledGraph.__call__
+    def note(arrays):
+        config.found.update(hashlib.sha256(array.tobytes()).digest() for array in arrays)
+        return arrays
 
-    def hashed(graph, *arrays):
-        results = call(graph, *arrays)
-        for array in results:
-            config.digest.update(array.tobytes())
-        return results
+    graph_call, function_call, load = (
+        CompiledGraph.__call__,
+        CompiledFunction.__call__,
+        Executor.load,
+    )
 
-    config.digest, CompiledGraph.__call__ = hashlib.sha256(), hashed
+    def hashed_call(function, *args, **kwargs):
+        result, leaves = function_call(function, *args, **kwargs), []
+        flatten(result, leaves)
+        note([leaf._array for leaf in leaves if type(leaf) is Tensor])
+        return result
+
+    def hashed_load(executor):
+        load(executor)
+        if (direct := executor.direct) is executor.call:
+            executor.call = lambda *arrays: note(direct(*arrays))
+
+    config.found = set()
+    CompiledGraph.__call__ = lambda graph, *arrays: note(graph_call(graph, *arrays))
+    CompiledFunction.__call__, Executor.load = hashed_call, hashed_load
 
 
-def pytest_runtest_setup(item):
-    if DIGESTS in os.environ:
-        item.config.digest = hashlib.sha256()
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Digests of what a test alone does, whichever ran before it; threads may take any order."""
+    if DIGESTS not in os.environ:
+        return (yield)
+    import wengert
 
-
-def pytest_runtest_teardown(item):
-    if DIGESTS in os.environ:
-        with open(os.environ[DIGESTS], "a") as file:
-            file.write(f"{item.config.digest.hexdigest()} {item.nodeid}\n")
+    wengert.manual_seed(0)
+    random.seed(0)
+    np.random.seed(0)
+    item.config.found.clear()
+    try:
+        return (yield)
+    finally:
+        if item.config.found:
+            digest = hashlib.sha256(b"".join(sorted(item.config.found))).hexdigest()
+            with open(os.environ[DIGESTS], "a") as file:
+                file.write(f"{digest} {item.nodeid}\n")
 
 
 # --- as a script ---------------------------------------------------------------------------------
@@ -79,7 +111,7 @@ def run(mode, folder, arguments):
     digests.write_text("")
     environment = {"WENGERT_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(HERE),
                    "PYTHONHASHSEED": "0", DIGESTS: str(digests), **MODES[mode]}  # fmt: skip
-    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "modes", "-rsfE",
+    command = [sys.executable, "-m", "pytest", "-p", "modes", "--hypothesis-seed=0", "-rsfE",
                "--tb=short", *arguments]  # fmt: skip
     report = folder / f"{mode}.txt"
     with report.open("w") as file:  # to be looked at on the way
@@ -89,12 +121,12 @@ def run(mode, folder, arguments):
 
 
 def differing(mode, folder):
-    """Tests that gave other bits than in the first mode, and how many could be compared."""
+    """Tests that gave other bits than in the first mode, and how many gave any."""
     files = [folder / f"{name}.digests" for name in (next(iter(MODES)), mode)]
     first, other = (dict(reversed(line.split(" ", 1)) for line in file.read_text().splitlines())
                     for file in files)  # fmt: skip
-    common = first.keys() & other.keys()
-    return sorted(name for name in common if first[name] != other[name]), len(common)
+    either = first.keys() | other.keys()
+    return sorted(n for n in either if first.get(n) != other.get(n)), len(either)
 
 
 def main():
