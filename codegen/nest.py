@@ -76,7 +76,8 @@ def arrange(kernel: Kernel, columns: bool = True) -> Nest:
         tiled = tiled and count > 1 and min(loops[-2:]) >= TILE
         shared, turns, grain = _cut(kernel, form, loops, count, tiled)
     else:
-        shared, turns = len(first), math.prod(loops[: len(first)])
+        shared = min(len(first), max(1, count - 1))  # the innermost stays whole
+        turns = math.prod(loops[:shared])
         grain = _grain(kernel, turns)
     return Nest(kernel, form, loops, count, strides, varies, shared, grain, turns, tiled)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..ir.graph import Node, Var
+from ..ir.op import Reduce
 from .classify import TEMPLATE
 from .cluster import Cluster
 from .epilogue import Epilogue, Site
@@ -119,6 +120,8 @@ def as_tail(node: Node, var: Var, kernel: Kernel) -> Tail | None:
     products = {i.access for i in kernel.instrs if i.kind == LOAD and i.access.var is var}  # type: ignore
     if not kinds <= {LOAD, APPLY, CONSTANT, STORE} or len(stores) != 1 or len(products) != 1:
         return None
+    if any(i.node is not None and isinstance(i.node.op.lower, Reduce) for i in kernel.instrs):
+        return None  # of no elements, or of one: a nest's reader knows where totals start
     (product,) = products
     store = stores[0].access
     assert store is not None

@@ -124,12 +124,12 @@ prelu_op = activation(
 
 def _elu(x: np.ndarray, *, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Any:
     below = np.expm1(np.minimum(x, 0) * x.dtype.type(input_scale)) * x.dtype.type(alpha * scale)
-    return choose(x > 0, x * x.dtype.type(scale), below)
+    return choose(x < 0, below, x * x.dtype.type(scale))
 
 
 def _elu_emit(s: Any, x: Any, *, alpha: Any, scale: Any = 1.0, input_scale: Any = 1.0) -> Any:
     below = s.mul(s.expm1(s.mul(x, s.const(input_scale))), s.const(alpha * scale))
-    return s.select(s.gt(x, s.const(0)), s.mul(x, s.const(scale)), below)
+    return s.select(s.lt(x, s.const(0)), below, s.mul(x, s.const(scale)))
 
 
 def _elu_vjp(grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:

@@ -20,15 +20,25 @@ def class_dim(ndim: int) -> int:
     return 1 if ndim > 1 else 0
 
 
-def _wanted(target: np.ndarray, weight: Any, ignore_index: int, dtype: Any) -> tuple[Any, Any]:
-    """The classes as indices, 0 where ignored; and their weights, None where all are 1."""
+def _wanted(target: np.ndarray, weight: Any, ignore_index: int, dtype: Any) -> tuple[Any, ...]:
+    """The classes as indices, 0 where ignored; which are kept, None if all; and their weights, None
+    where all are 1."""
     target = target.astype(np.int64, copy=False)
     kept = target != ignore_index
     if kept.all():
-        return target, None if weight is None else weight.take(target).astype(dtype, copy=False)
+        taken = None if weight is None else weight.take(target).astype(dtype, copy=False)
+        return target, None, taken
     safe = np.where(kept, target, 0)
     weights = kept if weight is None else np.where(kept, weight.take(safe), 0)
-    return safe, weights.astype(dtype, copy=False)
+    return safe, kept, weights.astype(dtype, copy=False)
+
+
+def _weighted(values: np.ndarray, kept: Any, weights: Any) -> Any:
+    """Times the weights; what is ignored is 0, even if infinite."""
+    if weights is None:
+        return values
+    weighted = values * weights
+    return weighted if kept is None else np.where(kept, weighted, weighted.dtype.type(0))
 
 
 def _places(classes: np.ndarray, dim: int) -> tuple[Any, ...]:
@@ -46,13 +56,12 @@ def _nll(
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """The loss and the total weight of the classes that were wanted."""
     dim = class_dim(x.ndim)
-    safe, weights = _wanted(target, weight, ignore_index, x.dtype)
+    safe, kept, weights = _wanted(target, weight, ignore_index, x.dtype)
     if x.shape[dim]:
         loss = np.negative(x[_places(safe, dim)])
     else:
         loss = np.zeros(target.shape, x.dtype)
-    if weights is not None:
-        loss = np.where(weights == 0, x.dtype.type(0), loss * weights)
+    loss = _weighted(loss, kept, weights)
     if reduction == "none":
         return loss, np.zeros((), x.dtype)
     total = x.dtype.type(loss.size) if weights is None else np.add.reduce(weights, axis=None)
@@ -66,12 +75,10 @@ def _nll_slopes(
 ) -> np.ndarray:  # fmt: skip
     """The gradient of the log-probabilities, without a graph."""
     dim = class_dim(len(shape))
-    safe, weights = _wanted(target, weight, ignore_index, grad.dtype)
+    safe, kept, weights = _wanted(target, weight, ignore_index, grad.dtype)
     slopes = -np.divide(grad, total) if reduction == "mean" else -grad
-    if weights is not None:
-        slopes = np.where(weights == 0, grad.dtype.type(0), slopes * weights)
     result = np.zeros(shape, grad.dtype)
-    result[_places(safe, dim)] = slopes
+    result[_places(safe, dim)] = _weighted(slopes, kept, weights)
     return result
 
 
@@ -87,7 +94,8 @@ def _nll_weights(kept: Any, safe: Any, weight: Any, like: Any) -> Any:
     if weight is None:
         return kept.to(like.dtype)
     flat = safe.reshape((-1,)) if safe.ndim != 1 else safe
-    return gather_op(weight, flat, dim=0).view(tuple(safe.shape)) * kept.to(weight.dtype)
+    weights = gather_op(weight, flat, dim=0).view(tuple(safe.shape))
+    return weights.masked_fill(kept.logical_not(), 0)
 
 
 def _nll_expand(

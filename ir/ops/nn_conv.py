@@ -37,6 +37,12 @@ def _columns(
     return windows(x, kernel, stride, dilation, out).reshape(batch, groups, rows, math.prod(out))
 
 
+def _matrices(weight: np.ndarray, groups: int) -> np.ndarray:
+    """The weights of each group, a row for each of its output channels."""
+    rows = weight.shape[0] // groups
+    return weight.reshape(groups, rows, math.prod(weight.shape[1:]))
+
+
 def _depthwise(x: np.ndarray, weight: np.ndarray, groups: int) -> bool:
     return groups > 1 and weight.shape[1] == 1 and weight.shape[0] == groups
 
@@ -68,7 +74,7 @@ def _convolution(
         for part in _chunks(batch, 4 * result[:1].nbytes):
             _depthwise_sum(x[part], weight, result[part], stride, dilation)
     else:
-        matrix = weight.reshape(groups, weight.shape[0] // groups, -1)
+        matrix = _matrices(weight, groups)
         shape = (batch, groups, matrix.shape[1], math.prod(out))
         result = np.empty(shape, np.result_type(x, weight))
         for part in _chunks(batch, matrix.shape[2] * groups * shape[3] * x.itemsize):
@@ -94,11 +100,11 @@ def _conv_input(
             for position, place in offsets(kernel, stride, dilation, out):
                 result[part][place] += grad[part] * _per_channel(weight, position, len(out))
     else:
-        matrix = weight.reshape(groups, weight.shape[0] // groups, -1).swapaxes(1, 2)
+        matrix = _matrices(weight, groups).swapaxes(1, 2)
         flat = grad.reshape(batch, groups, matrix.shape[2], math.prod(out))
         for part in _chunks(batch, matrix.shape[1] * groups * flat.shape[3] * grad.itemsize):
             columns = np.matmul(matrix, flat[part])
-            columns = columns.reshape(-1, channels, *kernel, *out)
+            columns = columns.reshape(len(columns), channels, *kernel, *out)
             add_windows(result[part], columns, stride, dilation)
     result = crop(result, pads)
     if bias is not None:
@@ -126,8 +132,9 @@ def _conv_weight(
     flat = grad.reshape(batch, groups, channels // groups, positions)
     for part in _chunks(batch, rows * groups * positions * x.itemsize):
         view = windows(x[part], kernel, stride, dilation, out)
-        columns = np.moveaxis(view, 0, 1 + len(kernel)).reshape(groups, rows, -1)
-        left = flat[part].transpose(1, 2, 0, 3).reshape(groups, channels // groups, -1)
+        count = len(view) * positions
+        columns = np.moveaxis(view, 0, 1 + len(kernel)).reshape(groups, rows, count)
+        left = flat[part].transpose(1, 2, 0, 3).reshape(groups, channels // groups, count)
         total += np.matmul(left, columns.swapaxes(1, 2))
     return total.reshape(shape)
 
@@ -135,23 +142,40 @@ def _conv_weight(
 # --- types ---------------------------------------------------------------------------------------
 
 
+def _check_windows(
+    size: Ints, kernel: Ints, out: Ints, stride: Ints, padding: Ints, dilation: Ints
+) -> None:
+    """Windows must lie in the padded input: NumPy's strides and kernels look no further."""
+    for n, k, m, s, p, d in zip(size, kernel, out, stride, padding, dilation):
+        if m < 1 or (m - 1) * s + d * (k - 1) >= n + 2 * p:
+            raise RuntimeError(f"convolution: {m} windows of size {k} with stride {s}, padding {p} "
+                               f"and dilation {d} do not fit in size {n}")  # fmt: skip
+
+
 def _conv_type(
     self: TensorType, weight: TensorType, bias: Any = None, *, stride: Ints, padding: Ints,
     dilation: Ints, groups: int = 1,
 ) -> TensorType:  # fmt: skip
-    out = out_size(self.shape[2:], weight.shape[2:], stride, padding, dilation)
+    kernel = weight.shape[2:]
+    out = out_size(self.shape[2:], kernel, stride, padding, dilation)
+    if weight.shape[1] * groups != self.shape[1]:
+        raise RuntimeError(f"convolution: weights {weight} of {groups} groups are not for {self}")
+    _check_windows(self.shape[2:], kernel, out, stride, padding, dilation)
     return TensorType(self.dtype, (self.shape[0], weight.shape[0], *out))
 
 
 def _input_type(
-    self: TensorType, weight: TensorType, bias: Any = None, *, size: Ints, groups: int = 1, **_: Any
-) -> TensorType:
+    self: TensorType, weight: TensorType, bias: Any = None, *, size: Ints, groups: int = 1,
+    **geometry: Any,
+) -> TensorType:  # fmt: skip
+    _check_windows(size, weight.shape[2:], self.shape[2:], **geometry)
     return TensorType(self.dtype, (self.shape[0], weight.shape[1] * groups, *size))
 
 
 def _weight_type(
-    self: TensorType, grad_output: TensorType, *, kernel: Ints, groups: int = 1, **_: Any
+    self: TensorType, grad_output: TensorType, *, kernel: Ints, groups: int = 1, **geometry: Any
 ) -> TensorType:
+    _check_windows(self.shape[2:], kernel, grad_output.shape[2:], **geometry)
     shape = (grad_output.shape[1], self.shape[1] // groups, *kernel)
     return TensorType(self.dtype, shape)
 

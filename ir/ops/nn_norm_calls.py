@@ -70,6 +70,8 @@ def _update(
                                " to argument 'running_mean'. This input cannot have requires_grad "
                                "True.")  # fmt: skip
     count = math.prod(input.shape) // max(1, input.shape[1])
+    if not count:
+        return
     grad_enabled, state.grad_enabled = state.grad_enabled, False
     try:
         unbiased = var * (count / (count - 1) if count > 1 else float("nan"))

@@ -213,8 +213,9 @@ def _fixed(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *,
 def _fixed_expand(self: Any, mean: Any, var: Any, weight: Any, bias: Any, *, eps: float) -> Any:
     shape = _channel_shape(self.ndim, self.shape[1])
     factor = (var + eps).rsqrt()
-    value = (self - mean.view(shape)) * (factor if weight is None else factor * weight).view(shape)
-    return value if bias is None else value + bias.view(shape)
+    factor = factor if weight is None else factor * weight
+    offset = -mean * factor if bias is None else bias - mean * factor
+    return self * factor.view(shape) + offset.view(shape)
 
 
 def _fixed_self(grad: Any, self: Any, var: Any, weight: Any, eps: float) -> Any:

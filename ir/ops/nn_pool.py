@@ -369,17 +369,18 @@ def _avg_rule(grad: Any, self: Any, kernel: Any, stride: Any, padding: Any, ceil
         count_include_pad=count_include_pad, divisor_override=divisor_override), self)  # fmt: skip
 
 
+def _avg_spread_type(self: TensorType, *, size: Ints, kernel: Ints, **attrs: Any) -> TensorType:
+    result = TensorType(self.dtype, (*self.shape[: -len(kernel)], *size))
+    if (pooled := _avg_type(result, kernel=kernel, **attrs)) != self:
+        raise RuntimeError(f"avg_spread: averages of size {size} are {pooled}, not {self}")
+    return result
+
+
 def _avg_spread_rule(grad: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: Any,
                      count_include_pad: Any, divisor_override: Any) -> Any:  # fmt: skip
-    return avg_pool(
-        grad,
-        kernel=kernel,
-        stride=stride,
-        padding=padding,
-        ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad,
-        divisor_override=divisor_override,
-    )
+    return avg_pool(grad, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode,
+                    count_include_pad=count_include_pad,
+                    divisor_override=divisor_override)  # fmt: skip
 
 
 _AVG_SAMPLE = {"kernel": (3, 2), "stride": (2, 1), "padding": (1, 0), "ceil_mode": True,
@@ -392,9 +393,7 @@ avg_pool = define(
 )  # fmt: skip
 avg_spread = define(
     "avg_spread", "self -> result", numpy=_avg_spread, lower=Template("pool"),
-    infer=lambda self, *, size, kernel, **_: TensorType(
-        self.dtype, (*self.shape[: -len(kernel)], *size)),
-    node=lambda attrs: f"AvgPool{len(attrs['kernel'])}DBackwardBackward0",
+    infer=_avg_spread_type, node=lambda attrs: f"AvgPool{len(attrs['kernel'])}DBackwardBackward0",
     samples=lambda rng: [((rng.standard_normal((2, 2, 4, 3)),), {**_AVG_SAMPLE, "size": (6, 4)})],
     vjp=dict(self=_avg_spread_rule),
 )  # fmt: skip

@@ -104,12 +104,12 @@ def _regroup(x: Any, groups: int) -> Any:
     return split.swapaxes(1, 2).reshape(shape)
 
 
-channel_shuffle_op: Any = define(
+channel_shuffle_op = define(
     "channel_shuffle", "self -> result", moves_data=True,
     numpy=lambda x, *, groups: _regroup(x, groups), infer=lambda self, *, groups: self,
     lower=Decompose(lambda self, *, groups: _regroup(self, groups)),
     samples=lambda rng: [((rng.standard_normal((2, 6, 3)),), {"groups": 2})],
-    vjp=dict(self=lambda grad, groups: channel_shuffle_op(grad, groups=grad.shape[1] // groups)),
+    vjp=dict(self=lambda grad, groups: channel_shuffle(grad, grad.shape[1] // groups)),
 )  # fmt: skip
 
 

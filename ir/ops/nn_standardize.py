@@ -19,9 +19,14 @@ Ints = tuple[int, ...]
 BLOCK = 1 << 18  # bytes normalised at a time where groups are rows: they stay in the cache
 
 
+def count_of(shape: Ints, dims: Ints) -> int:
+    """Elements that a mean is of; moments of none are 0."""
+    return max(1, math.prod(shape[d] for d in dims))
+
+
 def standardize(x: np.ndarray, dims: Ints, eps: float, scale: Any, shift: Any) -> tuple[Any, ...]:
     """(x - mean) / sqrt(var + eps) * scale + shift, with mean and var, dimensions kept."""
-    count = x.dtype.type(max(1, math.prod(x.shape[d] for d in dims)))
+    count = x.dtype.type(count_of(x.shape, dims))
     mean = np.add.reduce(x, axis=dims, keepdims=True) / count
     result = x - mean
     var = np.add.reduce(result * result, axis=dims, keepdims=True) / count
@@ -57,7 +62,7 @@ def standardize_rows(x: np.ndarray, count: int, eps: float, scale: Any, shift: A
         return result, mean, var
     rows, blocks = _row_blocks(x, count)
     dims = tuple(range(1, 1 + count))
-    size = x.dtype.type(math.prod(rows.shape[1:]))
+    size = x.dtype.type(count_of(rows.shape, dims))
     result = np.empty(rows.shape, x.dtype)
     moments = np.empty((2, len(rows), *(1,) * count), x.dtype)
     for block in blocks:
@@ -158,7 +163,7 @@ def standardize_vjp(
     self: Any, mean: Any, var: Any, dims: Ints, eps: float, grad: Any, grad_mean: Any, grad_var: Any
 ) -> Any:
     """The gradient of the input, given that of the standardized value and of its moments."""
-    count = math.prod(self.shape[d] for d in dims)
+    count = count_of(self.shape, dims)
     centred = self - mean
     total = None
     if grad is not None:
@@ -177,7 +182,7 @@ def standardize_vjp(
 
 def in_ops(self: Any, dims: Ints, eps: float) -> tuple[Any, Any, Any]:
     """The same in ops, for the compiler."""
-    count = math.prod(self.shape[d] for d in dims)
+    count = count_of(self.shape, dims)
     mean = self.sum(dims, keepdim=True) / count
     centred = self - mean
     var = (centred * centred).sum(dims, keepdim=True) / count

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..bind import casting, state
 from ..op import Decompose, Op, Template, define
-from ..types import TensorType, bool_, broadcast_shapes, c_word, no_kernel, type_word
+from ..types import FLOAT, TensorType, bool_, broadcast_shapes, c_word, no_kernel, type_word
 from ..value import public
 from . import blas
 from .arithmetic import conj
@@ -293,6 +293,8 @@ def expanded(multiply: Any) -> Any:
 
     def expand(self: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         result = multiply(a, b)
+        if result.dtype.category < FLOAT:  # factors are read in the product's dtype
+            beta, alpha = int(beta), int(alpha)
         result = result if alpha == 1 else result * alpha
         if beta == 0:
             return result

@@ -19,7 +19,11 @@ from .views import zeros
 
 
 def _cumsum(x: np.ndarray, *, dim: int) -> np.ndarray:
-    return scan(np.add, x, dim) if x.ndim else x.copy()
+    if not x.ndim:
+        return x.copy()
+    total = scan(np.add, x, dim)
+    total += total.dtype.type(0)  # sums begin with 0.0: a first -0.0 does not show
+    return total
 
 
 def reverse_cumsum(grad: Any, dim: int) -> Any:
@@ -43,7 +47,7 @@ def _cumprod_vjp(grad: Any, self: Any, result: Any, dim: int) -> Any:
     The quotient's own derivative is wrong at zeros, so there the second order takes the slow form.
     By a quotient; of the zeros of a line only the first has a gradient: products without it.
     """
-    if not self.ndim:
+    if not self.ndim or not self.numel():
         return grad
     zero = self.eq(0)
     known = any_known(zero)

@@ -36,8 +36,10 @@ def _shifted(x: np.ndarray, dim: int) -> Any:
 
 
 def _softmax(x: np.ndarray, *, dim: int) -> Any:
-    if not x.ndim or not x.size:
-        return np.ones_like(x) if x.size else x.copy()
+    if not x.ndim:
+        return np.exp(x - x)
+    if not x.size:
+        return x.copy()
     exponentials = _shifted(x, dim)
     np.exp(exponentials, out=exponentials)
     exponentials /= np.add.reduce(exponentials, axis=dim, keepdims=True)
@@ -70,7 +72,7 @@ softmax_op = define(
 
 def _log_softmax(x: np.ndarray, *, dim: int) -> Any:
     if not x.ndim or not x.size:
-        return np.zeros_like(x)
+        return x - x
     shifted = _shifted(x, dim)
     shifted -= np.log(np.add.reduce(np.exp(shifted), axis=dim, keepdims=True))
     return shifted

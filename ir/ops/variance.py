@@ -41,7 +41,13 @@ def _var_expand(
     return sum_op(centred * centred, dim=dim, keepdim=keepdim) / builtins.max(0, count - correction)
 
 
+def _check_floats(dtype: Any, name: str) -> None:
+    if dtype.category < FLOAT:
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+
+
 def _var_infer(self: TensorType, *, dim: Any, keepdim: bool = False, **_: Any) -> TensorType:
+    _check_floats(self.dtype, "std and var")
     return TensorType(self.dtype.to_real(), reduced_shape(self.shape, dim, keepdim))
 
 
@@ -86,8 +92,7 @@ def _spread_function(name: str, op: Any, method: bool = True) -> Any:
         input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *,
         correction: Any = None,
     ) -> Any:  # fmt: skip
-        if input.dtype.category < FLOAT:
-            raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        _check_floats(input.dtype, name)
         dim, correction = spread_arguments(dim, unbiased, correction)
         return op(input, keepdim=keepdim, correction=correction, **reduce_dims(input, dim))
 
@@ -113,6 +118,7 @@ def _with_mean(name: str, alone: Any, rule: Any) -> Any:
         return spread, _average(x, dim, keepdim)
 
     def infer(self: TensorType, *, dim: Any, keepdim: bool = False, **_: Any) -> Any:
+        _check_floats(self.dtype, name)
         shape = reduced_shape(self.shape, dim, keepdim)
         return TensorType(self.dtype.to_real(), shape), TensorType(self.dtype, shape)
 

@@ -12,6 +12,7 @@ from typing import Any
 from ..builder import Symbol
 from ..graph import Graph, Node, Var
 from ..op import TABLE
+from ..types import FLOAT
 from .rewrite import rebuild
 
 
@@ -206,12 +207,18 @@ def simplify_permute(node: Node, operands: list[Any], producers: dict[Var, Node]
     return None if source is operands[0] else TABLE["permute"](source, dims=dims)
 
 
-def simplify_reduction(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
-    """sum(x, dim) == x where every summed dimension has size 1"""
-    attrs = node.attributes
-    if attrs.get("keepdim") and same_type(operands[0], node):
-        return operands[0]
-    return None
+def simplify_extremum(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """amax(x, dim) == x where every dimension of `dim` has size 1"""
+    kept = node.attributes.get("keepdim") and same_type(operands[0], node)
+    return operands[0] if kept else None
+
+
+def simplify_sum(node: Node, operands: list[Any], producers: dict[Var, Node]) -> Any:
+    """sum(x, dim) == x + 0.0 where every summed dimension has size 1: sums begin with 0.0"""
+    x = simplify_extremum(node, operands, producers)
+    if x is None or x.dtype.category < FLOAT:
+        return x
+    return TABLE["add"](x, TABLE["full"](size=x.shape, fill_value=0.0, dtype=x.dtype))
 
 
 RULES = {
@@ -228,7 +235,7 @@ RULES = {
     "view": simplify_view,
     "expand": simplify_expand,
     "permute": simplify_permute,
-    "sum": simplify_reduction,
-    "amax": simplify_reduction,
-    "amin": simplify_reduction,
+    "sum": simplify_sum,
+    "amax": simplify_extremum,
+    "amin": simplify_extremum,
 }
