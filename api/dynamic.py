@@ -239,7 +239,9 @@ class DynamicShapes:
         """The newest symbolic trace, with formulas for sizes."""
         found = [path for paths in self.paths.values() for path in paths]
         if not found:
-            raise RuntimeError("there is no symbolic trace: explain() says what was recorded")
+            raise RuntimeError(
+                "there is no symbolic trace; call it with several sizes, or see explain()"
+            )
         return found[-1].path.graph
 
     def forget(self, key: Any) -> None:

@@ -68,8 +68,10 @@ def reading(home: Path) -> Iterator[None]:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, OSError, EOFError, MemoryError,
             zipfile.BadZipFile) as error:  # fmt: skip
-        raise RuntimeError(f"{home} is no exported function, or is damaged: "
-                           f"{type(error).__name__}: {error}") from None  # fmt: skip
+        raise RuntimeError(
+            f"{home} is no exported function, or is damaged: {type(error).__name__}: {error}; call "
+            "export() again"
+        ) from None
 
 
 def check_stage(facts: dict[str, Any]) -> None:
@@ -104,7 +106,7 @@ class Exported:
         manifest = self.manifest
         if manifest["version"] != VERSION:
             raise RuntimeError(f"{home} has format {manifest['version']}; this version reads "
-                               f"{VERSION}")  # fmt: skip
+                               f"{VERSION}; call export() again")  # fmt: skip
         check_machine(manifest)
         name, stages = manifest["library"], manifest["stages"]
         for facts in stages.values():
@@ -149,7 +151,8 @@ class Exported:
     def value_and_grads(self, *arguments: Any, grads: Any = None) -> tuple[Any, list[Tensor]]:
         """Results, and the gradients backward gives for `grads` (default: ones)."""
         if self.backward is None:
-            raise RuntimeError("no backward was exported: nothing required grad")
+            raise RuntimeError("no backward was exported: nothing required grad; call the function "
+                               "with something that does before export()")  # fmt: skip
         inputs = self.arrays(arguments)
         made = self.forward(*inputs)
         kinds = [facts["kind"] for facts in self.forward.outputs]

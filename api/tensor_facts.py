@@ -11,11 +11,6 @@ _FALSE = ("is_cuda", "is_xpu", "is_mps", "is_ipu", "is_hpu", "is_mtia", "is_meta
           "is_maia")  # fmt: skip
 
 
-def _pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """Raises: there is no device to copy to."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
-
-
 def _itself(self: Tensor) -> Tensor:
     """The tensor itself: threads share memory anyway."""
     return self
@@ -29,7 +24,6 @@ ATTRIBUTES: dict[str, Any] = {
     "get_device": lambda self: -1,
     "is_pinned": lambda self, device=None: False,
     "is_shared": lambda self: False,
-    "pin_memory": _pin_memory,
     "share_memory_": _itself,
 }
 for _name, _value in ATTRIBUTES.items():

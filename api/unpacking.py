@@ -24,7 +24,7 @@ def taking_apart(structure: Any) -> Writer | None:
     try:
         writer.take("args", args, known=True)
         writer.take("kwargs", kwargs, known=True)
-    except KeyError:
+    except UnknownContainer:
         return None
     return writer
 
@@ -53,6 +53,10 @@ def packing(structure: Any, leaves: Iterator[str], constant: Any) -> str:
     if kind in (tuple, list):
         return f"({listed})" if kind is tuple else f"[{listed}]"
     return f"{constant(rebuild)}({constant(kind)}, {constant(names)}, [{listed}])"
+
+
+class UnknownContainer(Exception):
+    """A container is of another kind than those known here."""
 
 
 class Writer:
@@ -91,7 +95,7 @@ class Writer:
             self.check(f"len({value}.__dict__) != {len(names)}")
             self.assign(variables, ", ".join(f"{value}.{name}" for name in names) + ",")
         else:
-            raise KeyError(kind)
+            raise UnknownContainer(kind)
         for variable, part in zip(variables, parts):
             self.take(variable, part)
 

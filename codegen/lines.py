@@ -168,9 +168,8 @@ class Lines:
             return evaluate(self.s, instr, operands)
         if instr.kind == PIECE:
             return self.s.argument("%piece", "int64")
-        if instr.kind == CHECK:
-            return self.checked(instr, known[instr.operands[0]])  # type: ignore[index]
-        raise AssertionError(f"{instr.kind} out of place")
+        assert instr.kind == CHECK, f"{instr.kind} out of place"
+        return self.checked(instr, known[instr.operands[0]])  # type: ignore[index]
 
     def modify(self, i: int, known: dict[int, Scalar]) -> Scalar:
         """Adds to an element in memory, or replaces it."""

@@ -193,10 +193,9 @@ class Vectors(Lines):
             return self.tally(i, self.operand(instr.operands[0], known, vec), known)
         if instr.kind == COORDINATE:
             return self.count_up(self.coordinate(i, known), self.nest.strides[i][self.axis])
-        if instr.kind == APPLY:
-            operands = [None if o is None else self.operand(o, known, vec) for o in instr.operands]
-            return evaluate(self.v, instr, operands)
-        raise AssertionError(f"{instr.kind} out of place")
+        assert instr.kind == APPLY, f"{instr.kind} out of place"
+        operands = [None if o is None else self.operand(o, known, vec) for o in instr.operands]
+        return evaluate(self.v, instr, operands)
 
     def tally(self, i: int, x: Scalar, known: dict[int, Scalar]) -> Scalar:
         """Adds to the line of the chunk, which its first row finds empty."""

@@ -15,16 +15,12 @@ from typing import Any
 Interpreter = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-def _no_interpreter(op: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    raise RuntimeError(f"{op.name}: no interpreter is installed; import wengert, or use a Builder")
-
-
 class _State(threading.local):
     """Class attributes are every thread's defaults."""
 
-    bottom: Interpreter = staticmethod(_no_interpreter)
-    top: Interpreter = staticmethod(_no_interpreter)
-    marking: Interpreter = staticmethod(_no_interpreter)
+    bottom: Interpreter  # these by `install_bottom`
+    top: Interpreter
+    marking: Interpreter
     grad_enabled: bool = True
     inference: bool = False
     grad_asked: bool = True  # what the user set; inference mode records nothing whatever it is

@@ -42,7 +42,8 @@ def grad(graph: Graph, wanted: Sequence[int] | None = None) -> Graph:
     count = len(require_graph(graph).inputs)
     for position in wanted or ():
         if not 0 <= position < count:
-            raise IndexError(f"@{graph.name} has {count} inputs; there is no input {position}")
+            raise IndexError(f"@{graph.name} has {count} inputs; `wanted` must be among them, got "
+                             f"{position}")  # fmt: skip
     return reverse.grad(verify(graph), wanted)
 
 

@@ -109,11 +109,7 @@ def write_puller(
         if not needed or position in done:
             continue
         rule = op.rule_for(position)
-        if rule is None:
-            raise RuntimeError(
-                f"{op.name}: the derivative for '{op.input_name(position)}' is not implemented; "
-                "use no_grad() or detach() around it"
-            )
+        assert rule is not None, f"{op.name}: no rule for '{op.input_name(position)}'"
         names[f"rule{position}"] = rule.function
         texts = _arguments(op, rule, position, len(needs), saved or {})
         call = f"rule{position}({', '.join(texts)})"

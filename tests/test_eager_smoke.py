@@ -1,5 +1,8 @@
 """The first slice: ops run, record torch's nodes, and differentiate."""
 
+import subprocess
+import sys
+
 import wengert as torch
 
 
@@ -26,3 +29,11 @@ def test_writing_through_a_view_rebases_the_base():
     assert type(y.grad_fn).__name__ == "CopySlices"
     y.sum().backward()
     assert x.grad.tolist() == [[2, 2, 2], [1, 1, 1]]
+
+
+def test_sparse_tensors_need_no_import():
+    """Where nothing else has loaded what can be done with them."""
+    code = (
+        "import wengert as t; assert t.equal((t.eye(2).to_sparse() * 2).to_dense(), 2 * t.eye(2))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

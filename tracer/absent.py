@@ -73,9 +73,9 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Any
 @method
 def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
     """The elements that are not zero, in coordinate form."""
-    from .sparse import to_sparse
+    from . import sparse_forms  # what can be done with it
 
-    return to_sparse(self, sparse_dim)
+    return sparse_forms.to_sparse(self, sparse_dim)
 
 
 Tensor.to_sparse_coo = Tensor.to_sparse  # type: ignore[attr-defined]

@@ -249,14 +249,3 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
         size = [*((positions.amax(1) + 1).tolist()), *elements.shape[1:]]
     found = SparseTensor(positions, elements, tuple(size), bool(is_coalesced))
     return SparseTensor.requires_grad_(found.detach(), True) if requires_grad else found
-
-
-def to_sparse(self: Tensor, sparse_dim: int | None = None) -> SparseTensor:
-    """The elements that are not zero; with `sparse_dim`, slices that are not all zero."""
-    count = self.ndim if sparse_dim is None else sparse_dim
-    kept = self.detach() != 0
-    if count < self.ndim:
-        kept = kept.flatten(count).any(-1)
-    positions = kept.nonzero().t().contiguous()
-    elements = self[tuple(positions)] if count else self[None]
-    return SparseTensor(positions, elements, self.shape, True)

@@ -35,6 +35,17 @@ for _name in ELEMENTWISE:
 handles("negative", "__neg__")(HANDLERS["neg"])
 
 
+def to_sparse(self: Tensor, sparse_dim: int | None = None) -> SparseTensor:
+    """The elements that are not zero; with `sparse_dim`, slices that are not all zero."""
+    count = self.ndim if sparse_dim is None else sparse_dim
+    kept = self.detach() != 0
+    if count < self.ndim:
+        kept = kept.flatten(count).any(-1)
+    positions = kept.nonzero().t().contiguous()
+    elements = self[tuple(positions)] if count else self[None]
+    return SparseTensor(positions, elements, self.shape, True)
+
+
 @handles("pow", "__pow__")
 def power(input: SparseTensor, exponent: Any) -> SparseTensor:
     """Powers that keep zeros zero."""
@@ -55,7 +66,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     if not isinstance(other, SparseTensor):
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     if input.shape != other.shape:
-        raise RuntimeError("add: Expected sizes of 'self' and 'other' to match, but "
+        raise RuntimeError("add: expected sizes of 'self' and 'other' to match, but "
                            f"{list(input.shape)} != {list(other.shape)}")  # fmt: skip
     positions = _joined([input._positions, other._positions], 1)
     elements = _joined([input._elements, other._elements * alpha], 0)

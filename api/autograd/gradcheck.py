@@ -53,8 +53,7 @@ def gradcheck(
         outputs = _outputs_of(func, inputs)
         numeric = _numeric(func, inputs, eps)
         if check_backward_ad:
-            _check_reverse(func, inputs, outputs, numeric, rtol, atol, nondet_tol,
-                           check_grad_dtypes)  # fmt: skip
+            _check_reverse(func, inputs, outputs, numeric, rtol, atol, nondet_tol)
             if check_undefined_grad:
                 _check_undefined(func, inputs)
         if check_forward_ad:
@@ -163,7 +162,7 @@ def _unlinked(x):
 # --- the checks ----------------------------------------------------------------------------------
 
 
-def _check_reverse(func, inputs, outputs, numeric, rtol, atol, nondet_tol, check_dtypes):
+def _check_reverse(func, inputs, outputs, numeric, rtol, atol, nondet_tol):
     live = [(k, o) for k, o in enumerate(o for o in outputs if o.dtype.category >= FLOAT)
             if o.requires_grad]  # fmt: skip
     if not live:
@@ -174,12 +173,12 @@ def _check_reverse(func, inputs, outputs, numeric, rtol, atol, nondet_tol, check
     for number, out in live:
         parts = (_IMAGINARY, _REAL) if out.dtype.is_complex else (_WHOLE,)
         for part in parts:
-            rows = _analytic(out, inputs, part, check_dtypes)
-            again = _analytic(out, inputs, part, False)
+            rows = _analytic(out, inputs, part)
+            again = _analytic(out, inputs, part)
             _compare(rows, again, numeric, number, part, inputs, rtol, atol, nondet_tol)
 
 
-def _analytic(out, inputs, part, check_dtypes):
+def _analytic(out, inputs, part):
     """For each input: the gradients of every element of `out`, one row each."""
     wanted = [x for _, x in _tensors(inputs)]
     rows = [[] for _ in wanted]
@@ -192,8 +191,6 @@ def _analytic(out, inputs, part, check_dtypes):
             if grad is None:
                 rows[k].append(np.zeros(x.numel(), np.complex128))
                 continue
-            if check_dtypes and grad.dtype is not x.dtype:
-                raise GradcheckError("Gradient has dtype mismatch")
             rows[k].append(np.array(grad._values_array(), np.complex128).ravel())
     return [np.array(r).reshape(out.numel(), x.numel()) for r, x in zip(rows, wanted)]
 

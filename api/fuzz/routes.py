@@ -176,7 +176,10 @@ class Observer:
         return result
 
     def altered(self, array: np.ndarray) -> np.ndarray:
-        return array * self.factors(array.shape)
+        """What remains where an op cancels (sine of a multiple of pi) has any sign."""
+        remains = (array != 0) & (np.abs(array) < self.noise)
+        left = self.noise * self.rng.uniform(-1, 1, array.shape)
+        return np.where(remains, left, array * self.factors(array.shape))
 
     def factors(self, shape: tuple[int, ...]) -> np.ndarray:
         return 1 + self.noise * self.rng.uniform(-1, 1, shape)
@@ -186,7 +189,7 @@ class Observer:
         torch = grammar.namespace()["torch"]
         for value in captured.values():
             written = isinstance(value, torch.Tensor) and value._version > 0
-            if self.noise and written and value.is_floating_point():
+            if self.noise and written and value.dtype.is_differentiable:
                 with torch.no_grad():
                     value.copy_(self.disturbed(value))
 

@@ -134,8 +134,6 @@ bincount_op = define(
 def _bincount(x: np.ndarray, weights: Any, minlength: int) -> np.ndarray:
     if not x.size:
         return np.zeros(minlength, np.int64)
-    if int(x.min()) < 0:
-        raise IndexError("bincount only supports 1-d non-negative integral inputs.")
     counts = np.bincount(x, weights, minlength)
     return counts if weights is None or weights.dtype != np.float32 else counts.astype(np.float32)
 

@@ -54,16 +54,17 @@ phase_check_op: Op = define(
 
 
 def _eigh(a: Any, *, UPLO: Any = "L") -> tuple[np.ndarray, np.ndarray]:
-    try:
-        values, vectors = np.linalg.eigh(a, UPLO)
-    except np.linalg.LinAlgError:
-        raise _not_converged(a) from None
+    values, vectors = converging(np.linalg.eigh, a, UPLO)
     return values, vectors
 
 
 def _eigvalsh(a: Any, *, UPLO: Any = "L") -> np.ndarray:
+    return np.asarray(converging(np.linalg.eigvalsh, a, UPLO))
+
+
+def converging(function: Any, a: np.ndarray, UPLO: str) -> Any:
     try:
-        return np.linalg.eigvalsh(a, UPLO)
+        return function(a, UPLO)
     except np.linalg.LinAlgError:
         raise _not_converged(a) from None
 

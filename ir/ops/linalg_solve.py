@@ -92,9 +92,9 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
     vector = is_vector(tuple(A.shape), tuple(B.shape))
     check_solvable(name, A, B.unsqueeze(-1) if vector else B, left)
     if vector and not left:
-        n, k = A.shape[-2:]
-        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation XA = B "
-                           f"({n}x{k} and {B.shape[-1]}x1)")  # fmt: skip
+        raise RuntimeError(f"{name}: Vector broadcasting of the left hand side is not supported "
+                           f"for left=False. In this case {name} is equivalent to B / "
+                           "A.squeeze(-1)")  # fmt: skip
     result = solve_op(A, B, left=left, check_errors=check_errors)
     return named_result("linalg_solve_ex result info", result)
 

@@ -41,18 +41,6 @@ def maybe_inplace(function: Any, inplace: bool, input: Any, *args: Any) -> Any:
     return value_module.run_inplace(function, input, args, {})
 
 
-def as_tuple(value: Any, count: int, name: str, argument: str) -> tuple[int, ...]:
-    """An int or a sequence as `count` ints; one value stands for all."""
-    listed = (value,) if not isinstance(value, list | tuple) else tuple(value)
-    ints = tuple(int(v) for v in listed)
-    if len(ints) == 1:
-        return ints * count
-    if len(ints) != count:
-        raise RuntimeError(f"{name}() argument '{argument}' must be a single int or a tuple of "
-                           f"{count} ints, got {list(ints)}")  # fmt: skip
-    return ints
-
-
 # --- formal dependence ---------------------------------------------------------------------------
 
 formal_op = define(

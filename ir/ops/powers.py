@@ -165,14 +165,8 @@ ldexp = pointwise(
 )  # fmt: skip
 
 
-def _frexp(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if x.dtype.kind != "f":
-        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    return np.frexp(x)
-
-
 frexp_op = define(
-    "frexp", "self -> mantissa exponent", numpy=_frexp,
+    "frexp", "self -> mantissa exponent", numpy=lambda x: np.frexp(x),
     infer=lambda self: (self, TensorType(int32, self.shape)),
     vjp=dict(self=lambda grad_mantissa, exponent: grad_mantissa / exponent.exp2()),
     samples=lambda rng: [((rng.uniform(0.6, 0.9, (2, 3)) * 4,), {}), ((np.float64(0.7),), {})],

@@ -4,9 +4,12 @@ import functools
 import gc
 import io
 import itertools
+import json
 import os
+import tempfile
 import time
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import wengert as torch
@@ -307,7 +310,8 @@ def other_pruned_name():
 
 
 def pruned_twice(kind):
-    own = type("Own", (prune.BasePruningMethod,), {"PRUNING_TYPE": kind})
+    methods = {"PRUNING_TYPE": kind, "compute_mask": lambda self, t, default_mask: default_mask}
+    own = type("Own", (prune.BasePruningMethod,), methods)
     first, second = prune.L1Unstructured(1), own()
     first._tensor_name = second._tensor_name = "weight"
     container = prune.PruningContainer(first)
@@ -414,3 +418,47 @@ def nested(depth):
 
 def leave(rank):
     os._exit(3)
+
+
+def graph_of(function):
+    return torch.ir.trace(function)(t(2))
+
+
+def exported(function, forward=None, zero=False, **changed):
+    """A function that was exported and loaded, after these changes of its manifest."""
+    compiled = torch.compile(function)
+    for _ in range(2):
+        compiled(t(2) * 0 if zero else t(2))
+    with tempfile.TemporaryDirectory() as folder:
+        compiled.export(folder)
+        path = Path(folder, "manifest.json")
+        manifest = json.loads(path.read_text())
+        manifest["stages"]["forward"].update(forward or {})
+        path.write_text(json.dumps({**manifest, **changed}))
+        return torch.load_exported(folder)
+
+
+def hook_of_nothing():
+    """A hook gives a gradient to a result that has none."""
+
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 1, x * 2
+
+    one, two = own_function(forward=forward, backward=lambda ctx, g, h: g)(leaf())
+    two.register_hook(lambda g: t(2))
+    one.sum().backward()
+
+
+def spent():
+    """Backward of what a compiled function differentiated itself."""
+
+    def train(x):
+        loss = x.exp().sum()
+        loss.backward()
+        return loss
+
+    compiled = torch.compile(train)
+    for _ in range(3):
+        loss = compiled(leaf())
+    loss.backward()

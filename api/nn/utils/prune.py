@@ -147,7 +147,8 @@ def _kept(method: Any, t: Any, mask: Any) -> Any:
         dim = method.dim % t.dim()
         everything[dim] = mask.sum(dim=[d for d in range(t.dim()) if d != dim]) != 0
     elif method.PRUNING_TYPE != "global":
-        raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
+        raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}; it must be "
+                         "unstructured, structured or global")  # fmt: skip
     return tuple(everything)
 
 
