@@ -16,9 +16,15 @@ scenario = Scenarios()
 def optimizers():
     chosen = []
     for name in ("SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta",
-                 "RMSprop", "Rprop", "ASGD"):  # fmt: skip
+                 "RMSprop", "Rprop", "ASGD", "Adafactor"):  # fmt: skip
         chosen.append((getattr(torch.optim, name), {"lr": 0.02}))
-    return [*chosen, (torch.optim.SGD, {"lr": 0.02, "momentum": 0.9, "nesterov": True})]
+    chosen.append((torch.optim.SGD, {"lr": 0.02, "momentum": 0.9, "nesterov": True}))
+    return [*chosen, (matrices_by_muon, {"lr": 0.02})]
+
+
+def matrices_by_muon(parameters, lr):
+    """Muon takes nothing else."""
+    return torch.optim.Muon([p for p in parameters if p.ndim == 2], lr)
 
 
 def train(wrap, make, steps=6, accumulate=1, set_to_none=True, schedule=None, add_group=False):

@@ -25,6 +25,10 @@ USES = {
     "filling": lambda x, s: (torch.full((2,), s), torch.full_like(x, s), x.clone().fill_(s)),
     "tensors": lambda x, s: x * torch.tensor(s) + torch.tensor([s, 1.0]),
     "bounds": lambda x, s: (x.clamp(-s, s), x.masked_fill(x > 0, s), torch.where(x > 0, s, x)),
+    "one bound": lambda x, s: (x.clamp(0.0, s), x.clip(-s, 3), x.clamp(max=s), x.clamp_min(s)),
+    "scaled terms": lambda x, s: (torch.sub(x, x, alpha=s), torch.addcmul(x, x, x, value=s),
+                                  x.clone().add_(x, alpha=-s), x.clone().addcdiv_(x, x, value=s)),
+    "clipping": lambda x, s: clipped(x, s),
     "padding": lambda x, s: F.pad(x, (1, 1), value=s),
     "draws": lambda x, s: (F.dropout(x, s / 10), torch.normal(0.0, s, (2,)), x.normal_(0, s)),
     "ranges": lambda x, s: (torch.arange(0, s, 1.0), torch.linspace(0, s, 3)),
@@ -37,6 +41,15 @@ USES = {
     "as tensors": lambda x, s: (torch.as_tensor(s), torch.asarray(s) * x),
     "lerp": lambda x, s: torch.lerp(x, x * 2, s) + x // s,
 }  # fmt: skip
+
+
+def clipped(x, bound):
+    p = x.clone().requires_grad_()
+    p.pow(2).sum().backward()
+    norm = torch.nn.utils.clip_grad_norm_([p], bound)
+    before = p.grad.clone()
+    torch.nn.utils.clip_grad_value_([p], bound / 2)
+    return norm, before, p.grad
 
 
 def plain(value):
@@ -57,6 +70,17 @@ def test_numbers_are_read_at_every_call(use):
             torch.manual_seed(0)
             results.append(plain(f(torch.tensor([1.0, -2.0]), value)))
         assert close(*results), (value, results)
+
+
+DATA = ("operands", "alpha", "bounds", "one bound", "scaled terms", "clipping", "lerp", "filling")
+
+
+@pytest.mark.parametrize("use", DATA)
+def test_numbers_are_data(use):
+    compiled = torch.compile(USES[use])
+    for value in (0.5, 1.25, 2.5, 4.0):
+        compiled(torch.tensor([1.0, -2.0]), value)
+    assert compiled.explain().count("trace of") == 1
 
 
 USUAL = 0.5

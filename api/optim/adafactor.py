@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..facts import finfo
+from ..ir.bind import state
 from ..tracer.tensor import Tensor
 from .hyper import given, read
 from .optimizer import counter, zeros_for
@@ -45,15 +46,28 @@ class Adafactor(TensorwiseOptimizer):
     def _update(self, settings: Any, param: Any, grad: Any, kept: dict[str, Any]) -> None:
         lr, beta2_decay, (eps1, eps2), d, weight_decay = settings
         eps1 = finfo(param.dtype).eps if eps1 is None else eps1
-        step = kept["step"].add_(1).item()
-        rate = min(lr, step**-0.5)
-        size = max(eps2, param.norm(2).item() / param.numel() ** 0.5)
+        step = number(kept["step"].add_(1))
+        rate = at_most(lr, step**-0.5)
+        size = at_least(eps2, number(param.norm(2)) / param.numel() ** 0.5)
         if weight_decay is not None:
             param.mul_(1 - lr * weight_decay)
         variance = _variance(grad, kept, step**beta2_decay, eps1)
         update = variance.clamp_(min=eps1 * eps1).rsqrt_().mul_(grad)
-        excess = max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * d))
+        excess = at_least(1.0, number(update.norm(2)) / (update.numel() ** 0.5 * d))
         param.add_(update, alpha=-size * rate / excess)
+
+
+def number(tensor: Tensor) -> Any:
+    """The number in a 0-d tensor; in a recording, a 0-d double that stands for it."""
+    return tensor.item() if state.top is state.bottom else tensor.double()
+
+
+def at_most(limit: Any, value: Any) -> Any:
+    return value.clamp(max=limit) if isinstance(value, Tensor) else min(limit, value)
+
+
+def at_least(limit: float, value: Any) -> Any:
+    return value.clamp(min=limit) if isinstance(value, Tensor) else max(limit, value)
 
 
 def _variance(grad: Any, kept: dict[str, Any], weight: float, eps: float) -> Any:

@@ -188,6 +188,8 @@ def add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """add(input, other, *, alpha=1): input + alpha * other."""
     check_alpha("add", input, other, alpha)
     input, other = operands("add", input, other, alone=True)
+    if isinstance(alpha, Value):  # a number known at run time only
+        return add(input, mul(other, alpha))
     return add(input, other) if alpha == 1 else add(input, other, alpha=alpha)
 
 
@@ -200,6 +202,8 @@ def sub_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     check_alpha("sub", input, other, alpha)
     input, other = operands("sub", input, other, alone=True)
     refuse_bools(input, other)
+    if isinstance(alpha, Value):  # a number known at run time only
+        return sub(input, mul(other, alpha))
     return sub(input, other) if alpha == 1 else sub(input, other, alpha=alpha)
 
 
@@ -224,7 +228,7 @@ def minus(input: Any, other: Any) -> Any:
 
 
 def check_alpha(name: str, input: Any, other: Any, alpha: Any) -> None:
-    if alpha == 1 or isinstance(alpha, int):
+    if isinstance(alpha, int) or (not isinstance(alpha, Value) and alpha == 1):
         return
     dtypes = [v.dtype for v in (input, other) if isinstance(v, Value)]
     numbers_float = any(isinstance(v, float) for v in (input, other))

@@ -160,8 +160,11 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     if type(min) in _PLAIN and type(max) in _PLAIN and _is_float(input):
         return clamp_op(input, min=min, max=max)
     _check("clamp", input, min, max)
-    if isinstance(min, Value) or isinstance(max, Value):
+    tensors = [isinstance(bound, Value) for bound in (min, max) if bound is not None]
+    if all(tensors):
         return clamp_tensor(input, min, max)
+    if any(tensors):  # a number known at run time only, beside another
+        return clamp_max(clamp_min(input, min), max)
     return clamp_op(_promoted(input, min, max), min=min, max=max)
 
 
@@ -175,7 +178,7 @@ def _is_float(input: Any) -> bool:
 def _check(name: str, input: Any, *bounds: Any) -> None:
     require_value(name, input)
     given = [b for b in bounds if b is not None]
-    tensors = [isinstance(b, Value) for b in given]
+    tensors = [isinstance(b, Value) and not getattr(b, "wrapped", False) for b in given]
     if any(tensors) != all(tensors) or not all(isinstance(b, (Value, *NUMBERS)) for b in given):
         words = ", ".join(type(b).__name__ for b in given)
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({words}), "

@@ -59,6 +59,14 @@ def _arguments(name: str, values: tuple[Any, ...], value: Any) -> tuple[Any, ...
     return values, value
 
 
+def _scaled(op: Any, operands: tuple[Any, ...], value: Any) -> Any:
+    """`op` with its second term times `value`, which may be a number known at run time only."""
+    if isinstance(value, Value):
+        start, tensor1, tensor2 = operands
+        return op(start, tensor1 * value, tensor2)
+    return op(*operands) if value == 1 else op(*operands, value=value)
+
+
 def _named(values: tuple[Any, ...], tensor1: Any, tensor2: Any) -> tuple[Any, ...]:
     return (*values, *(t for t in (tensor1, tensor2) if t is not None))
 
@@ -69,7 +77,7 @@ def addcmul(input: Any, *tensors: Any, tensor1: Any = None, tensor2: Any = None,
     """addcmul(input, tensor1, tensor2, *, value=1): input + value * tensor1 * tensor2."""
     given = (input, *_named(tensors, tensor1, tensor2))
     operands, value = _arguments("addcmul", given, value)
-    return addcmul_op(*operands) if value == 1 else addcmul_op(*operands, value=value)
+    return _scaled(addcmul_op, operands, value)
 
 
 @public("addcdiv", inplace=True, out="cast")
@@ -85,7 +93,7 @@ def addcdiv(input: Any, *tensors: Any, tensor1: Any = None, tensor2: Any = None,
             "can be implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype)"
             " for integer inputs and as (input + value * tensor1 / tensor2) for float inputs."
         )
-    return addcdiv_op(*operands) if value == 1 else addcdiv_op(*operands, value=value)
+    return _scaled(addcdiv_op, operands, value)
 
 
 # --- lerp ----------------------------------------------------------------------------------------

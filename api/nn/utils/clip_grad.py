@@ -36,6 +36,11 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     return total
 
 
+def as_float(value: Any) -> Any:
+    """A number as a float; one that is known at run time only stays what it is."""
+    return value if isinstance(value, float) else float(value)
+
+
 def clip_grads_with_norm_(
     parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
@@ -44,7 +49,7 @@ def clip_grads_with_norm_(
     grads = [p.grad for p in parameters if p.grad is not None]
     with no_grad():
         # The factor 1 is applied too: a branch would make the value of the norm decide the code.
-        factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        factor = (as_float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         for grad in grads:
             grad.mul_(factor)
 
@@ -81,7 +86,7 @@ def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
     """Clamps every element of the gradients to [-clip_value, clip_value]."""
     parameters = [parameters] if isinstance(parameters, Tensor) else parameters
-    limit = float(clip_value)
+    limit = as_float(clip_value)
     with no_grad():
         for parameter in parameters:
             if parameter.grad is not None:
