@@ -26,6 +26,7 @@ def scripts():
     before = set(sys.modules)
     sys.path.insert(0, str(FOLDER))
     import cases
+    import first_calls
     import peers_numpy
     import run
     import scaling
@@ -33,7 +34,7 @@ def scripts():
     import tables
 
     yield SimpleNamespace(cases=cases, run=run, systems=systems, tables=tables, scaling=scaling,
-                          numpy=peers_numpy)  # fmt: skip
+                          numpy=peers_numpy, first_calls=first_calls)  # fmt: skip
     sys.path.remove(str(FOLDER))
     for name in set(sys.modules) - before:
         if str(FOLDER) in str(getattr(sys.modules[name], "__file__", "")):
@@ -163,3 +164,9 @@ def test_kernels_are_measured_in_turns(script, case):
     done = subprocess.run(command, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert case in done.stdout.splitlines()[-1]
+
+
+def test_first_calls_are_those_of_a_new_process(scripts, tmp_path):
+    clock, busy = scripts.first_calls.measured("Adam", str(tmp_path))
+    assert clock > 0 and busy > 0
+    assert any(tmp_path.iterdir())  # so the next process finds its code
