@@ -19,7 +19,7 @@ def optimizers():
                  "RMSprop", "Rprop", "ASGD", "Adafactor"):  # fmt: skip
         chosen.append((getattr(torch.optim, name), {"lr": 0.02}))
     chosen.append((torch.optim.SGD, {"lr": 0.02, "momentum": 0.9, "nesterov": True}))
-    return [*chosen, (matrices_by_muon, {"lr": 0.02})]
+    return [*chosen, (matrices_by_muon, {"lr": 1e-4})]  # it computes in bfloat16
 
 
 def matrices_by_muon(parameters, lr):
