@@ -245,12 +245,12 @@ def set_marks(op: Op, inputs: Any, outputs: Any, mark: Any, needs_grad: bool) ->
 
 
 def evaluate(op: Op, inputs: Any, arrays: Any, attrs: dict[str, Any]) -> Any:
-    if not op.moves_data and is_large(op, arrays):
-        result = Kernels.forward(op, arrays, attrs)
-        if result is not NotImplemented:
-            return result
     token = None if op.moves_data else quiet()  # moving data raises no floating-point errors
     try:
+        if not op.moves_data and is_large(op, arrays):
+            result = Kernels.forward(op, arrays, attrs)
+            if result is not NotImplemented:
+                return result
         return op.numpy(*arrays, **attrs)
     except Exception as error:
         raise explain_failure(op, inputs, attrs, error) from None
@@ -272,6 +272,8 @@ def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception
             return must_be(op.name, name.replace("self", "input"), "Tensor", value, position)
     if any(is_too_big(value) for value in (*inputs, *attrs.values())):
         return OverflowError("int too big to convert")
+    if isinstance(error, MemoryError):
+        return RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {error}")
     types = [input_type(value) for value in inputs]
     try:
         op.infer_types(types, attrs)
@@ -285,8 +287,6 @@ def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception
     if isinstance(attrs.get("size"), tuple) and TOO_LARGE.search(str(error)):
         return RuntimeError(f"Storage size calculation overflowed with sizes={[*attrs['size']]}; "
                             "use smaller ones")  # fmt: skip
-    if isinstance(error, MemoryError):
-        return RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {error}")
     if isinstance(error, IndexError | NotImplementedError | TypeError):
         return error
     listed = ", ".join("none" if t is None else str(t) for t in types)

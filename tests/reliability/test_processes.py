@@ -177,8 +177,8 @@ def tried(function):
     before, version = w.clone(), w._version
     try:
         function()
-    except (MemoryError, RuntimeError) as error:
-        assert "memory" in str(error).lower() or "allocate" in str(error), error
+    except RuntimeError as error:  # torch's type, which programs catch to try a smaller batch
+        assert "memory" in str(error), error
     else:
         raise SystemExit("there was enough memory")
     gc.collect()
@@ -194,6 +194,8 @@ HUNGRY = {
     "backward": "(x.unsqueeze(0).expand(150, 1000, 1000).reshape(-1).cumsum(0)).sum().backward()",
     "in place": "w.add_(torch.ones(4000, 1000, 1000).sum((0, 1)))",
     "load": "torch.cat([x] * 4000)",
+    "product": "torch.ones(40000, 10) @ torch.ones(10, 40000)",
+    "indices": "torch.ones(100, 1000, 1000, dtype=torch.bool).nonzero()",
 }
 
 
