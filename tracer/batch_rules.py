@@ -163,7 +163,7 @@ def decompose(level: Any, op: Op, inputs: Any, attrs: dict[str, Any]) -> Any:
     plain = []
     for position, value in enumerate(inputs):
         if isinstance(value, Tensor):
-            value = level.own(value).detach()
+            value = level.own(value)._twin()  # without history of this level
             if op.rule_for(position) is None:  # no gradient flows there, whatever it is made of
                 value = value._detached_below()
         plain.append(value)
