@@ -112,6 +112,18 @@ def branches_on_floats(wrap):
 
 
 @scenario
+def modules_whose_mode_changes_as_well(wrap):
+    """The trace for evaluation does not read the momentum, which varies."""
+    m, out = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.5)), []
+    f = wrap(m)
+    for k in range(14):
+        m.train(k % 3 != 0)
+        m[0].momentum = 0.1 * (k % 4) + 0.05
+        out += [f(data(4, 3, k=k)), m[0].running_mean.clone(), f(data(4, 3, k=k))]
+    return out
+
+
+@scenario
 def segments_that_read_them(wrap):
     """Each segment of a tree reads them anew, also in shortcuts."""
     options, module, out = Options(a=0.5), nn.Identity(), []
