@@ -210,7 +210,8 @@ def test_damaged_templates_are_made_again(tmp_path):
     )
     results = []
     for round_ in range(2):
-        results.append(limited(code, WENGERT_CACHE_DIR=str(tmp_path / "c")).stdout)
+        folder = str(tmp_path / "c")
+        results.append(limited(code, WENGERT_CACHE="1", WENGERT_CACHE_DIR=folder).stdout)
         for path in (tmp_path / "c").iterdir():
             data = bytearray(path.read_bytes())
             data[len(data) // 2] ^= 1 << round_
