@@ -170,7 +170,8 @@ class Binding:
         guards = self.trace.comparisons
         if any(not isinstance(read, HyperParameter | Placed) for read, *_ in guards):
             raise Unbindable
-        if not self.reads and not guards and not self.trace.environment.varied:
+        environment = self.trace.environment
+        if not (self.reads or guards or environment.loose or environment.varies_in_modules):
             return None
         numbers = Numbers([read for _, read in self.reads], guards, self.trace)
         for k, (place, _) in enumerate(self.reads):

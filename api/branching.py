@@ -44,8 +44,7 @@ class Piece:
         self.comparisons = trace.comparisons if first else []
         # floats that vary are read by each segment
         known = trace.environment
-        self.varied, self.loose = known.varied, known.loose
-        self.varies_in_modules = known.varies_in_modules
+        self.loose, self.varies_in_modules = known.loose, known.varies_in_modules
         self.loose_failure, self.failure = known.loose_failure, known.failure
         self.outside_change = trace.outside_change
 
