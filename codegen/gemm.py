@@ -26,6 +26,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+WIDEST = 64  # columns of a direct kernel's tile: as many of B's are read row by row
+
+
 def orientations(p: Matmul) -> list[Matmul]:
     """The product and its transpose, a C with contiguous columns first; a folded one as it is."""
     if p.fold is not None:
@@ -59,8 +62,17 @@ def possible(p: Matmul) -> list[type[Kernel]]:
 #   1x4096x4096     NN       15            6       5       15
 #   1x4096x4096     NT              16     5       4       14
 #   1x10x512        NN        6            9       1        4
+#   4x1536x1536     NN                    35      25       26
+#   8x1024x1024     NN                    43      34       29
+#   8x1536x1536     NN                    33      26       38
+#   16x512x512      NN                    40      47       51
+#   16x1536x1536    NN                    29      51       58
+#   1024x16x1024    TN                    58      62       47
 # In words: dot where both lie along k and a side is short; direct while B stays in L2 or there are
 # too few rows to pay for packing it; a single row over a large B streams it; the rest is packed.
+# A direct kernel reads a few columns of every row of B, for each tile of rows again: the more rows,
+# the sooner a large B is packed. (With 8x2048x2048, whose rows meet in the same sets of the cache,
+# direct takes several times as long.)
 
 
 def choose(p: Matmul, in_place: bool = False) -> type[Kernel]:
@@ -76,9 +88,18 @@ def choose(p: Matmul, in_place: bool = False) -> type[Kernel]:
         return Row
     if Dot in kinds and ((short < 16 and p.k >= 32) or (short < 48 and p.k >= 256)):
         return Dot
-    if Direct in kinds and (p.k == 0 or short < 24 or b_bytes <= 2**17):
+    if Direct in kinds and (p.k == 0 or b_bytes <= 2**17 or is_skinny(p)):
         return Direct
     return Packed
+
+
+def is_skinny(p: Matmul) -> bool:
+    """Is one side so short that packing what a direct kernel jumps about in would not pay?"""
+    q = next(q for q in orientations(p) if Direct.can(q))
+    short = min(q.m, q.n)
+    a = q.m * q.k if q.a[1] != 1 else 0
+    b = q.k * q.n if q.n > WIDEST else 0
+    return short < 24 and short**3 * (a + b) * SIZE[ELEMENT[p.dtype]] < 2**32
 
 
 def emit(p: Matmul, target: Target = DEFAULT, kind: type[Kernel] | None = None) -> KernelText:

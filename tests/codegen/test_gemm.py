@@ -154,7 +154,10 @@ def test_other_targets_compile(name, bits, registers):
 @pytest.mark.parametrize("shape,layouts,kind", [
     ((64, 64, 64), "NN", "direct"), ((64, 64, 64), "NT", "packed"),
     ((256, 256, 256), "NN", "packed"), ((128, 10, 512), "NT", "dot"),
-    ((4, 512, 784), "NN", "direct"), ((1, 512, 784), "NN", "row"),
+    ((8, 1024, 1024), "NN", "direct"), ((8, 2048, 2048), "NN", "packed"),
+    ((16, 512, 512), "NN", "packed"), ((1024, 16, 1024), "TN", "packed"),
+    ((2048, 16, 1024), "NN", "direct"), ((4, 512, 784), "NN", "direct"),
+    ((1, 512, 784), "NN", "row"),
     ((512, 1, 784), "TN", "row"), ((512, 1, 784), "NN", "dot"), ((1, 10, 512), "NN", "direct"),
 ])  # fmt: skip
 def test_choice(rng, shape, layouts, kind):
