@@ -462,3 +462,14 @@ def spent():
     for _ in range(3):
         loss = compiled(leaf())
     loss.backward()
+
+
+def packed_twice():
+    """Backward twice through a compiled function whose saved tensors are packed."""
+    compiled = torch.compile(lambda x: x.exp() * x)
+    x = leaf()
+    for _ in range(2):
+        compiled(x)
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+        y = compiled(x).sum()
+    twice(y)

@@ -74,6 +74,21 @@ def test_derivatives_written_by_hand_fit_the_call():
         call.infer_types([other, type_], {"backward": one, "count": 1, "outputs": 1})
 
 
+def typed(name, *shapes, **attrs):
+    return op.TABLE[name].infer_types([torch.ones(shape).type_ for shape in shapes], attrs)
+
+
+def test_windows_written_by_hand_lie_in_the_input():
+    how = {"stride": (1,), "padding": (0,), "dilation": (1,)}
+    with pytest.raises(RuntimeError, match=r"windows of size 4 with stride 1, .* do not fit"):
+        typed("convolution", (1, 2, 3), (1, 2, 4), **how)
+    with pytest.raises(RuntimeError, match="of 2 groups are not for"):
+        typed("convolution", (1, 2, 3), (1, 2, 2), groups=2, **how)
+    with pytest.raises(RuntimeError, match=r"avg_spread: averages of size \(3,\) are"):
+        typed("avg_spread", (1, 2, 3), size=(3,), kernel=(2,), stride=(1,), padding=(0,),
+              ceil_mode=False, count_include_pad=True, divisor_override=None)  # fmt: skip
+
+
 def test_formulas_are_arithmetic_of_sizes():
     with pytest.raises(ValueError, match=r"'f\(n\)' is no formula of sizes"):
         formulas.parse_formula("f(n)")
