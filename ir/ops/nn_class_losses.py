@@ -10,7 +10,7 @@ from ..op import Decompose, define
 from ..types import TensorType
 from .creation import iota
 from .gathering import gather_op, scatter_op
-from .nn_common import formally, in_one_go, reduce_loss, spread_loss
+from .nn_common import floats_only, formally, in_one_go, reduce_loss, spread_loss
 from .views import zeros
 
 # --- negative log likelihood ---------------------------------------------------------------------
@@ -222,6 +222,7 @@ def _multi_vjp(
 
 
 def _batch_type(self: TensorType, *_: Any, reduction: str = "mean", **__: Any) -> TensorType:
+    floats_only("margin_loss_cpu", self.dtype)
     return TensorType(self.dtype, self.shape[:1] if reduction == "none" else ())
 
 

@@ -294,7 +294,7 @@ def expanded(multiply: Any) -> Any:
     def expand(self: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         result = multiply(a, b)
         if result.dtype.category < FLOAT:  # factors are read in the product's dtype
-            beta, alpha = int(beta), int(alpha)
+            beta, alpha = (result.dtype.storage.type(n).item() for n in (beta, alpha))
         result = result if alpha == 1 else result * alpha
         if beta == 0:
             return result

@@ -108,12 +108,16 @@ def as_integers(x, dtype):
     return (np.abs(x) if dtype == "uint8" else x).astype(dtype)
 
 
+def as_doubles(x):
+    return x.astype(np.float64) if x.dtype.kind in "biu" else x
+
+
 def takes_integers(op, case):
     """And not as floats that are cut off: public functions refuse those."""
     if not takes(op, "float32", case):
         return False
     try:
-        exact = evaluated(op, "float64", changed(case, lambda x: x.astype(np.float64), case.attrs))
+        exact = evaluated(op, "float64", changed(case, as_doubles, case.attrs))
     except REFUSED:
         return True  # bits
     found = evaluated(op, "float32", case)
