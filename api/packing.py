@@ -23,6 +23,7 @@ from .compiled_node import numbers_of
 from .executor import Executor
 from .graph_function import GraphFunction
 from .ir.bind import interpreting, state
+from .ir.dims import plain_values
 from .ir.slots import Slot, Slots
 from .ir.types import TensorType
 from .tracer.eager import history
@@ -102,7 +103,8 @@ def packing_problem(recording: Any) -> str:
     found = Slots(
         recording.graph, given_gradients(recording.flags), [], recording.recorder.needing
     ).slots
-    if [slot.var.type for slot in found] != [type_ for _, type_ in packed]:
+    types = [(slot.var.dtype, plain_values(tuple(slot.var.shape))) for slot in found]
+    if types != [(type_.dtype, type_.shape) for _, type_ in packed]:
         return "saved_tensors_hooks are around it, and its graph does not tell what eager saves"
     return ""
 

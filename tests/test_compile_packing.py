@@ -344,14 +344,7 @@ def test_scenario(run):
 
 
 def test_calls_inside_hooks_are_compiled():
-    ran = []
-
-    @torch.compile
-    def f(x):
-        ran.append(1) if not torch.compiler.is_compiling() else None
-        return (x.exp() * x).sum()
-
-    net = torch.compile(filled(Net()))
+    f, net = torch.compile(lambda x: (x.exp() * x).sum()), torch.compile(filled(Net()))
     for k in range(5):
         x = data(3, k=k, grad=True)
         with save_on_cpu():
@@ -360,3 +353,28 @@ def test_calls_inside_hooks_are_compiled():
         checkpoint(net, data(5, 4, k=k, grad=True), use_reentrant=False).sum().backward()
     assert "replayed 4 times" in f.explain()
     assert "replayed 9 times" in net.explain()
+
+
+def test_sizes_vary_inside_hooks():
+    f = torch.compile(lambda x: (x.exp() * x).tanh().sum(0))
+    for k in range(2, 8):
+        x = data(k, 3, grad=True)
+        with save_on_cpu():
+            y = f(x)
+        y.sum().backward()
+    assert "symbolic trace" in f.explain()
+
+
+def test_a_step_with_a_checkpoint_inside_is_one_trace():
+    net = filled(nn.Sequential(nn.Linear(3, 3), nn.GELU(), nn.Linear(3, 1)))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    @torch.compile
+    def step(x):
+        optimizer.zero_grad()
+        checkpoint(net, x, use_reentrant=False).pow(2).mean().backward()
+        optimizer.step()
+
+    for k in range(4):
+        step(data(2, 3, k=k))
+    assert "replayed 3 times" in step.explain()

@@ -16,7 +16,7 @@ from ..ir.places import describe_place
 from ..ir.types import FLOAT, TensorType
 from .hooks import active
 from .modes import set_grad_mode
-from .tensor import PLAIN, Tensor
+from .tensor import PLAIN, Tensor, note_detach
 
 FREED = "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after calling backward."  # noqa: E501
 INFERENCE_SAVED = "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."  # noqa: E501
@@ -86,6 +86,7 @@ class PackedSaved:
             raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got "
                             f"result of type {type(value).__name__}")  # fmt: skip
         fresh = value._twin()
+        note_detach(value, fresh)
         edge = own_edge if self.edge is OWN else self.edge
         if edge is not None:
             attach_edge(fresh, edge)
