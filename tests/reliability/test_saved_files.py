@@ -163,8 +163,10 @@ DAMAGES = {
 
 @pytest.mark.parametrize("words", DAMAGES)
 def test_damaged_entries_are_rebuilt_with_a_line_of_log(directory, words, monkeypatch, capfd):
+    cache.build(text_of(2), ["answer"])  # the first of a process may also build what all use
+    others = set(directory.glob("*" + store.SUFFIX))
     cache.build(text_of(3), ["answer"])
-    (path,) = directory.glob("*" + store.SUFFIX)
+    (path,) = set(directory.glob("*" + store.SUFFIX)) - others
     whole = path.read_bytes()
     path.write_bytes(DAMAGES[words](whole, bytes.fromhex(path.stem)))
     cache._memory.clear()
