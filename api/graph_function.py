@@ -21,6 +21,7 @@ from .ir.passes import Step, absent_gradients, checking, dead_code, optimise, st
 from .rewritten import AsEager
 from .settings import DEFAULT, Settings
 from .tracer.generator import Generator
+from .tracer.random import state_of
 from .tracer.readers import readers
 from .tracer.tensor import Tensor
 
@@ -236,7 +237,7 @@ def as_input(value: Any) -> Tensor:
     from .tracer.creation import as_tensor
 
     if isinstance(value, Generator):
-        return value.get_state()
+        return state_of(value)
     return as_tensor(value)
 
 

@@ -39,9 +39,11 @@ _EFFECTS: dict[str, Any] = {
     "CALL": lambda arg: (arg + 2, 1), "CALL_KW": lambda arg: (arg + 3, 1),
     "DELETE_FAST": (0, 0),
 }  # fmt: skip
+if sys.version_info >= (3, 12):
+    _EFFECTS["LOAD_ATTR"] = lambda arg: (1, 1 + (arg & 1))
 if sys.version_info < (3, 11):  # calls have no null below the function, operators have names
     _EFFECTS |= {
-        "LOAD_GLOBAL": (0, 1), "CALL_METHOD": lambda arg: (arg + 2, 1),
+        "LOAD_GLOBAL": (0, 1), "POP_BLOCK": (0, 0), "CALL_METHOD": lambda arg: (arg + 2, 1),
         "CALL_FUNCTION": lambda arg: (arg + 1, 1), "CALL_FUNCTION_KW": lambda arg: (arg + 2, 1),
         **{f"{kind}_{word}": (2, 1) for kind in ("BINARY", "INPLACE")
            for word in ("ADD", "SUBTRACT", "MULTIPLY", "TRUE_DIVIDE", "FLOOR_DIVIDE", "POWER",
@@ -115,10 +117,12 @@ class Walk:
             stack.append(names.get(what[1]))
         elif kind == "POP_TOP":
             pop(stack)
-        elif kind == "COPY" and arg <= len(stack):
-            stack.append(stack[-arg])
-        elif kind == "SWAP" and arg <= len(stack):
-            stack[-1], stack[-arg] = stack[-arg], stack[-1]
+        elif kind in ("COPY", "DUP_TOP"):
+            stack.append(deep(stack, arg or 1)[-(arg or 1)])
+        elif kind in ("SWAP", "ROT_TWO"):  # also where a `with` ends, whose exit lies below
+            depth = arg or 2
+            deep(stack, depth)
+            stack[-1], stack[-depth] = stack[-depth], stack[-1]
         elif kind in ("BUILD_TUPLE", "BUILD_LIST"):
             stack.append(container(range(arg), popped(stack, arg)))
         elif kind == "BUILD_MAP":
@@ -144,6 +148,12 @@ class Walk:
 def pop(stack: list[Any]) -> Any:
     """The top of the stack; what lay there before the value came is nothing of ours."""
     return stack.pop() if stack else None
+
+
+def deep(stack: list[Any], count: int) -> list[Any]:
+    """The stack with at least so many items; see `pop`."""
+    stack[:0] = [None] * (count - len(stack))
+    return stack
 
 
 def popped(stack: list[Any], count: int) -> list[Any]:

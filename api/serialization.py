@@ -13,6 +13,7 @@ from typing import Any
 from .archive import STORAGE_OF, STORAGES, Reader, Writer, tensor_of, write_file
 from .ir.types import BY_NAME, DType
 from .nn.parameter import Parameter
+from .tracer.convert import escape
 from .tracer.copying import INTERNAL, own_attributes
 from .tracer.tensor import Size, Tensor, device, require_cpu
 from .unpickling import DataUnpickler
@@ -78,6 +79,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]
         return super().save(obj, save_persistent_id)
 
     def reduce_tensor(self, tensor: Tensor) -> Any:
+        escape(tensor, "save()")
+        tensor._array  # noqa: B018 - what is pending has its own class only then
         if type(tensor) is Parameter:
             state = own_attributes(tensor)
             facts = (tensor.data, tensor.requires_grad, OrderedDict())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import sys
 from bisect import bisect_right
 from typing import Any
@@ -12,6 +14,7 @@ Place = tuple[Any, int]  # a code object and an instruction offset
 OUR_FILES: dict[str, bool] = {}
 USERS_FILES: set[str] = set()  # those known to be none of ours
 _PACKAGE_FOLDERS: list[str] = []
+_GO_BETWEENS = (copy.__file__, pickle.__file__)  # they call us for the user
 # by id of a code object: itself, and its `line_starts`; recording asks for a line at every op
 _LINES: dict[int, tuple[Any, list[int], list[int]]] = {}
 MOST_LINE_TABLES = 500
@@ -28,7 +31,7 @@ def is_ours(filename: str) -> bool:
     """Is a source file part of the library?"""
     known = OUR_FILES.get(filename)
     if known is None:
-        known = filename.startswith((*_PACKAGE_FOLDERS, "<wengert", "<frozen"))
+        known = filename.startswith((*_PACKAGE_FOLDERS, *_GO_BETWEENS, "<wengert", "<frozen"))
         OUR_FILES[filename] = known
         if not known:
             USERS_FILES.add(filename)

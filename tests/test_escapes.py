@@ -2,6 +2,7 @@
 
 import array
 import copy
+import io
 import math
 import pickle
 import random
@@ -84,13 +85,27 @@ def returned_small_int(x):
     return (x > 0).sum().item()
 
 
+def returned_inside_with(x):
+    with torch.no_grad():
+        y = x * 2
+        return y.sum().item(), (y > 0).sum().item(), y
+
+
+def seen_of_python_data(x):
+    lengths = torch.tensor([3, 1]) * 2 - 1
+    total = int(lengths.sum())
+    if lengths.max() > 4:
+        total += 1
+    return [x[:n].sum() for n in lengths.tolist() if n < 4], x * total
+
+
 NATIVE = [returned_item, returned_later, returned_in_a_dict, returned_float, returned_list,
           returned_array, returned_by_a_helper, returned_before_a_write, returned_by_either_branch,
-          returned_small_int]  # fmt: skip
+          returned_small_int, returned_inside_with, seen_of_python_data]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", NATIVE, ids=lambda f: f.__name__)
-def test_values_that_go_straight_to_the_caller_need_no_python(function):
+def test_values_that_need_no_python(function):
     compiled = torch.compile(function)
     for x in inputs():
         assert close(plain(compiled(x)), plain(function(x)))
@@ -435,3 +450,45 @@ def test_windows_of_small_tensors_are_not_worth_it(monkeypatch):
     # small: recorded, learned, eager; large: recorded or learned, learned, postponed; eager
     assert postponed[:3] == [False] * 3 and postponed[5] and not postponed[6]
     assert "fewer than 1,000 elements" in compiled.explain()
+
+
+# --- copies and new tensors ----------------------------------------------------------------------
+
+LAST = torch.tensor([1.0, 2.0, 3.0, 4.0])
+
+
+def deep_copy(x):
+    return copy.deepcopy(x * 2) + copy.deepcopy(LAST).add_(x)
+
+
+def pickled(x):
+    return pickle.loads(pickle.dumps(x)) * 2
+
+
+def saved_and_loaded(x):
+    file = io.BytesIO()
+    torch.save({"x": x * 2}, file)
+    file.seek(0)
+    return torch.load(file)["x"]
+
+
+def state_of_the_generator(x):
+    torch.rand(2)
+    return torch.get_rng_state().clone()
+
+
+def writes_new_tensors(x):
+    made = [torch.as_tensor([1.0, 2.0, 3.0, 4.0]), torch.Tensor([1, 2, 3, 4]),
+            torch.FloatTensor([1, 2, 3, 4])]  # fmt: skip
+    return [t.add_(x) for t in made], torch.tril_indices(2, 2).add_(1)
+
+
+@pytest.mark.parametrize("function", [deep_copy, pickled, saved_and_loaded, state_of_the_generator,
+                                      writes_new_tensors], ids=lambda f: f.__name__)  # fmt: skip
+def test_copies_and_new_tensors_are_made_anew(function):
+    compiled = torch.compile(function)
+    results = []
+    for called in (compiled, function):
+        torch.manual_seed(0)
+        results.append([plain(called(x)) for x in inputs()])
+    assert close(*results)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir.ops.drawing import memory_order
 from ..ir.types import DType
-from .convert import method
+from .convert import escape, method
 from .memory import flat_memory
 from .storage import Storage
 from .tensor import Tensor
@@ -45,6 +45,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
         )
+    escape(self, "deepcopy()")
     array, storage = self._array, self.storage_  # the elements first: they may be pending
     flat = flat_memory(storage, np.dtype(np.uint8))
     if id(storage) not in memo:
@@ -70,6 +71,7 @@ def __copy__(self: Tensor) -> Tensor:
 
 @method
 def __reduce_ex__(self: Tensor, protocol: int) -> Any:
+    escape(self, "a pickle")
     order = memory_order(self) or tuple(range(self._array.ndim))
     elements = np.ascontiguousarray(self._array.transpose(order)).reshape(
         [self._array.shape[d] for d in order]

@@ -28,19 +28,27 @@ _SEQUENCES = (list, tuple)
 
 def from_data(data: Any, dtype: DType | None) -> Tensor:
     """A tensor of a number, nested sequences, or an array, always copied."""
+    made = Tensor._wrap(*array_of(data, dtype))
+    notify("made", made)
+    return made
+
+
+def array_of(data: Any, dtype: DType | None) -> tuple[np.ndarray, DType]:
+    """The data in memory of its own, and its dtype."""
     if isinstance(data, np.ndarray | np.generic):
         notify("from_array")
         source = check_array(data)
         array = np.array(data, dtype=source.storage, order="C")
-        return Tensor._wrap(array if dtype is None else cast_array(array, source, dtype).reshape(
-            array.shape), dtype or source)  # fmt: skip
+        if dtype is None:
+            return array, source
+        return cast_array(array, source, dtype).reshape(array.shape), dtype
     if hasattr(data, "__array__") and not isinstance(data, _SEQUENCES):
-        return from_data(np.asarray(data), dtype)
+        return array_of(np.asarray(data), dtype)
     values = plain(data)
     inferred = dtype or element_dtype(data) or infer_dtype(values)
     if inferred is bfloat16:
-        return Tensor._wrap(to_bfloat16(build(values, np.dtype(np.float32))), bfloat16)
-    return Tensor._wrap(build(values, inferred.storage), inferred)
+        return to_bfloat16(build(values, np.dtype(np.float32))), bfloat16
+    return build(values, inferred.storage), inferred
 
 
 def check_array(array: Any) -> DType:

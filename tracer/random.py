@@ -17,6 +17,7 @@ from ..ir.ops.drawing import draw, memory_order
 from ..ir.ops.kinds import require_value
 from ..ir.types import DType, default_dtype, int64, uint8
 from . import discrete, rejection, sampling
+from .convert import escape
 from .creation import deliver, finish, size_given
 from .generator import Generator, Snapshot
 from .rounding import cast, scale_and_shift
@@ -125,9 +126,16 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
+def state_of(generator: Generator) -> Tensor:
+    """The whole state as a byte tensor, laid out as torch's."""
+    return Tensor._wrap(generator.state(), uint8)
+
+
 def get_state(self: Generator) -> Tensor:
-    """Generator.get_state(): the whole state as a byte tensor, laid out as torch's."""
-    return Tensor._wrap(self.state(), uint8)
+    """Generator.get_state(): see `state_of`."""
+    state = state_of(self)
+    escape(state, "get_state()")
+    return state
 
 
 def set_state(self: Generator, new_state: Tensor) -> Generator:

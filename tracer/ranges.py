@@ -173,7 +173,8 @@ def _triangle_indices(name: str, keep: Any) -> Any:
         if wanted.category != INTEGER:
             raise no_kernel(name, wanted)
         mask = keep(np.ones((row, col), np.bool_), offset)
-        return Tensor._wrap(np.stack(np.nonzero(mask)).astype(wanted.storage), wanted)
+        indices = np.stack(np.nonzero(mask)).astype(wanted.storage)
+        return finish(Tensor._wrap(indices, wanted), False)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(row, col, offset=0): rows and columns of a triangle's elements."

@@ -44,13 +44,14 @@ from .recorded import (
 from .recorded_draws import RandomStates
 from .recorded_functions import record_function
 from .recorded_grads import GradFields
+from .recorded_looks import Looks
 from .recorded_numbers import Numbers
 from .recorded_sizes import PlainSizes
 from .scalars import RunTimeNumber, with_plain_numbers
 from .tensor import Tensor
 
 
-class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
+class Recorder(Numbers, RandomStates, Looks, GradFields, PlainSizes):
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):
@@ -88,6 +89,7 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
             self.keep_wrapped(inputs, outputs)
         vars_ = self.result_vars(op, operands, outputs, attrs)
         self.append(op, operands, vars_, attrs)
+        self.note_fixed(op, inputs, operands, vars_, attrs)
         self.remember(op, inputs, operands, outputs, vars_, attrs)
         for tensor in outputs:
             self.numbers[id(tensor._node)] = len(self.builder.nodes) - 1
@@ -278,6 +280,7 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
             return
         value = Tensor._wrap(tensor._array.copy(), tensor.dtype)
         var = self.lift(value).var
+        self.fixed.add(var)
         memory = self.new_memory(tensor.storage_.root, var)
         self.memories[memory.key] = memory
         self.enter(Entry(tensor, memory, (), var))
@@ -316,26 +319,6 @@ class Recorder(Numbers, RandomStates, GradFields, PlainSizes):
         if target._requires_grad or result._requires_grad:
             self.needing.add(memory.var)
             memory.recorded = memory.recorded or state.grad_enabled
-
-    def branched(self, tensor: Tensor, outcome: Any) -> None:
-        """Python asked for the truth of a value."""
-        var = self.var_of(tensor)
-        self.branches.append(Branch(var, outcome, len(self.builder.nodes), current_place()))
-
-    def escaped(self, tensor: Tensor, how: str) -> None:
-        """Python looked at a value: it must see the real one at every call."""
-        if isinstance(tensor, RunTimeNumber):
-            self.used_numbers.append(tensor)
-            return
-        self.problems.append(f"{how} ({place_text()}) hands a value to Python; return the tensor "
-                             "and read it outside")  # fmt: skip
-
-    def handed(self, tensor: Tensor, how: str, value: Any) -> None:
-        """Python got `value`: no problem where it only goes into what the body returns."""
-        if self.on_handed is None or isinstance(tensor, RunTimeNumber):
-            return
-        if self.on_handed(tensor, how, value, self.problems[-1]):
-            self.problems.pop()
 
     def backward_ran(self, roots: Any, retained: bool) -> None:
         """Backward went through these tensors and freed their graph."""

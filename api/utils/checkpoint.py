@@ -12,7 +12,7 @@ from ..ir.bind import state
 from ..tracer.function import Function
 from ..tracer.hooks import saved_tensors_hooks
 from ..tracer.modes import enable_grad
-from ..tracer.random import get_rng_state, set_rng_state
+from ..tracer.random import default_generator, set_rng_state, state_of
 from ..tracer.tensor import Tensor
 
 
@@ -22,7 +22,7 @@ def random_state(kept: Tensor | None) -> Iterator[None]:
     if kept is None:
         yield
         return
-    now = get_rng_state()
+    now = state_of(default_generator)
     set_rng_state(kept)
     try:
         yield
@@ -109,7 +109,7 @@ class CheckpointFunction(Function):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None",
                           stacklevel=4)  # fmt: skip
         ctx.function = function
-        ctx.state = get_rng_state() if preserve else None
+        ctx.state = state_of(default_generator) if preserve else None
         ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
         ctx.places = [k for k, arg in enumerate(args) if isinstance(arg, Tensor)]
         ctx.save_for_backward(*(args[k] for k in ctx.places))
@@ -172,7 +172,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
         if not is_recorded_with_history(args):
             return CheckpointFunction.apply(function, preserve, *args)
     contexts = context_fn()
-    kept = get_rng_state() if preserve else None
+    kept = state_of(default_generator) if preserve else None
     frame = Frame(function, args, kwargs, kept, contexts, early_stop)
     with Recomputing(frame.pack, frame.unpack), contexts[0], doing_again(preserve):
         return function(*args, **kwargs)

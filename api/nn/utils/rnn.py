@@ -148,7 +148,7 @@ def pad_packed_sequence(
     rows += [filled(batch)] * (steps - len(sizes))
     padded = stack(rows, dim=1 if batch_first else 0)
     ends = np.searchsorted(-np.asarray(sizes), -np.arange(batch), side="left")
-    lengths = as_tensor(ends.astype(np.int64))
+    lengths = as_tensor(ends.tolist(), dtype=int64)
     back = sequence.unsorted_indices
     if back is None:
         return padded, lengths
