@@ -63,6 +63,7 @@ class Binding:
             self.words += watch.of_slot(epoch, "value")
         self.fixed: dict[int, int] = {}
         self.held: list[int] = []
+        self.reached: list[tuple[Reached, Any]] = []  # what was found there
         self.arguments: list[Expected] = [
             Fixed(leaf) if k in specialised else self.expected(leaf)
             for k, leaf in enumerate(leaves)
@@ -71,9 +72,9 @@ class Binding:
         self.reads: list[tuple[int, Any]] = []  # HyperParameters, and what is Placed
         for place, source in enumerate(self.segment.sources):
             self.bind(place, source)
-        self.unset = [tensor_of(owner) for owner, was_none in trace.grad_guards if was_none]
+        self.unset = [self.tensor_of(owner) for owner, was_none in trace.grad_guards if was_none]
         for owner, was_none in trace.grad_guards:
-            ((address, now),) = watch.of_slot(tensor_of(owner), "_grad")
+            ((address, now),) = watch.of_slot(self.tensor_of(owner), "_grad")
             self.words.append((address, id(None) if was_none else now))
         self.numbers = self.hyper_parameters()
         self.count_writes()
@@ -121,6 +122,15 @@ class Binding:
 
     # --- inputs ---
 
+    def tensor_of(self, source: Any) -> Any:
+        """A tensor that stays where it is as long as this binding does."""
+        if not isinstance(source, Captured | Reached):
+            raise Unbindable
+        tensor = source(())
+        if isinstance(source, Reached):
+            self.reached.append((source, tensor))
+        return tensor
+
     def expected(self, leaf: Any) -> Expected:
         if not isinstance(leaf, Tensor):
             return Float() if type(leaf) is float else Fixed(leaf)
@@ -140,9 +150,9 @@ class Binding:
         if isinstance(source, Argument):
             self.places[source.place] = place
         elif isinstance(source, Captured | Reached):
-            self.bind_tensor(place, tensor_of(source))
+            self.bind_tensor(place, self.tensor_of(source))
         elif isinstance(source, GradOf):
-            owner = tensor_of(source.owner)
+            owner = self.tensor_of(source.owner)
             self.words += watch.of_slot(owner, "_grad")
             self.bind_tensor(place, owner._grad)
         elif isinstance(source, Number) and isinstance(source.read, Argument):
@@ -173,7 +183,7 @@ class Binding:
         environment = self.trace.environment
         if not (self.reads or guards or environment.loose or environment.varies_in_modules):
             return None
-        numbers = Numbers([read for _, read in self.reads], guards, self.trace)
+        numbers = Numbers([read for _, read in self.reads], guards, self)
         for k, (place, _) in enumerate(self.reads):
             self.fixed[place] = numbers.cells[k:].ctypes.data
         return numbers
@@ -188,8 +198,8 @@ class Binding:
             if isinstance(source, Argument):
                 self.argument_writes.append((source.place, count))
                 continue
-            tensor = tensor_of(source.owner)._grad if isinstance(source, GradOf) else (
-                tensor_of(source))  # fmt: skip
+            tensor = self.tensor_of(source.owner)._grad if isinstance(source, GradOf) else (
+                self.tensor_of(source))  # fmt: skip
             self.storages.append((tensor.storage_, count))
             self.words += watch.of_slot(tensor, "_storage")
 
@@ -269,8 +279,9 @@ class Binding:
 class Numbers:
     """Hyper-parameters and floats that vary in native memory, read again when any has changed."""
 
-    def __init__(self, reads: list[Any], guards: list[Any], trace: Any):
-        self.reads, self.guards, self.trace = reads, guards, trace
+    def __init__(self, reads: list[Any], guards: list[Any], binding: Binding):
+        self.reads, self.guards, self.reached = reads, guards, binding.reached
+        trace = self.trace = binding.trace
         self.cells = np.empty(max(1, len(reads)))
         self.held: list[Any] = []  # what was read: no other object can be where it is
         groups = {id(r.group): r.group for r in (*reads, *(read for read, *_ in guards))
@@ -294,6 +305,8 @@ class Numbers:
         environment = self.trace.environment
         if environment.loose_failure() is not None:
             return False
+        if any(source(()) is not tensor for source, tensor in self.reached):
+            return False  # what has varying floats beside it is no longer watched
         if environment.varies_in_modules and (self.trace.outside_change() is not None
                                               or environment.failure() is not None):  # fmt: skip
             return False
@@ -320,12 +333,6 @@ def watched(environment: Any) -> watch.Words:
         return environment.words()  # type: ignore[no-any-return]
     except watch.Unwatchable as error:
         raise Unbindable from error
-
-
-def tensor_of(source: Any) -> Any:
-    if not isinstance(source, Captured | Reached):
-        raise Unbindable
-    return source(())
 
 
 def is_private(owner: Any) -> bool:
