@@ -108,6 +108,9 @@ CODES = (
          "A result carries history that ends in such a leaf alone, or the leaf is returned, too: "
          "its gradient would be seen.",
          "Call backward() or grad() in the body, or pass the leaf."),
+    Code("R128", "from an op without a derivative",
+         "Backward from that result would raise, so none can be made ahead.",
+         "detach() what such ops compute, or call them under no_grad().", "floor_divide(x, 2)"),
     Code("E201", "modified by an inplace",
          "Backward needs a value that was overwritten after it was saved.",
          "clone() the value before changing it; the message names both lines."),

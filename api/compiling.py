@@ -264,6 +264,12 @@ class CompiledFunction(Inspected):
                 trace.load()
             return True
         except Exception as error:
+            if hasattr(error, "no_derivative"):
+                recording.problems.append(
+                    f"a result comes from an op without a derivative: {error}"
+                )
+                self.traces.pop(key, None)
+                return False
             self.warn_of_fault(error)
             recording.problems.append(f"{FAULT}: {type(error).__name__}: {error}")
             graph = recording.recorder.finish_with([])

@@ -193,3 +193,12 @@ def test_explained():
     f = torch.compile(lambda x: x.detach().requires_grad_() * 2)
     f(torch.ones(3))
     assert "[R127]" in f.explain()
+
+
+def test_results_without_a_derivative_are_no_fault(recwarn):
+    f = torch.compile(lambda x: torch.floor_divide(x, 2.0))
+    x = torch.tensor([5.0, 7.0], requires_grad=True)
+    assert [f(x).tolist() for _ in range(3)] == [[2.0, 3.0]] * 3
+    assert "[R128]" in f.explain() and not recwarn.list
+    with pytest.raises(RuntimeError, match="derivative for aten::floor_divide"):
+        f(x).sum().backward()

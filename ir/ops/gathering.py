@@ -14,6 +14,7 @@ from ..value import Value, public
 from .accumulate import assign_at, combine_at, positions_along, reduce_at
 from .compare import where
 from .creation import iota
+from .kinds import no_derivative
 from .slices import slice_op, slice_scatter
 from .views import zeros
 
@@ -129,11 +130,6 @@ scatter_add_op: Op = define(
 )  # fmt: skip
 
 
-def _no_derivative(grad: Any) -> Any:
-    raise RuntimeError("derivative for aten::scatter with reduce= is not implemented; use "
-                       "scatter_reduce or scatter_add")  # fmt: skip
-
-
 scatter_combined = define(
     "scatter_combined", "self index src -> result", node="NotImplemented",
     numpy=lambda x, index, src, *, dim, reduce: reduce_at(
@@ -141,7 +137,9 @@ scatter_combined = define(
     infer=lambda self, index, src, **_: self,
     samples=lambda rng: [(inputs, {**attrs, "reduce": "prod"})
                          for inputs, attrs in scatter_samples(rng)],
-    vjp=dict(self=_no_derivative, src=_no_derivative),
+    vjp=dict.fromkeys(("self", "src"), no_derivative(
+        "derivative for aten::scatter with reduce= is not implemented; use scatter_reduce or "
+        "scatter_add")),
 )  # fmt: skip
 
 

@@ -150,12 +150,17 @@ def cast_number(value: Any, dtype: Any) -> Any:
 
 
 def no_derivative(message: str) -> Callable[..., Any]:
-    """A rule for an input that torch records but cannot differentiate."""
+    """A rule for an input that torch records but cannot differentiate.
+
+    The error has a mark: to make such a derivative is no fault of the compiler's.
+    """
 
     def rule(grad: Any) -> Any:
         # torch's engine says "derivative for aten::f ...", a generated rule "the derivative ..."
         kind = RuntimeError if message.startswith("derivative") else NotImplementedError
-        raise kind(f"{message}; use no_grad() or detach() around it")
+        error = kind(f"{message}; use no_grad() or detach() around it")
+        error.no_derivative = True  # type: ignore[attr-defined]
+        raise error
 
     return rule
 
