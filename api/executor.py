@@ -73,6 +73,10 @@ class Executor:
     def bound(self, graph: Graph) -> Graph:
         return bound(graph, self.generators) if self.generators else graph
 
+    @property
+    def arena_size(self) -> int:
+        return 0 if self.native is None else self.native.runnable.plan.total
+
     def load(self) -> None:
         """Waits until native code can be called; see Note [Compiling ahead]."""
         if self.native is not None:

@@ -8,12 +8,14 @@ from .ir.bind import epoch, state
 from .ir.graph import Graph
 from .packing import PackedFunction
 from .paths import Path, hook_signature
+from .runtime.freed_memory import give_back
 from .segments import Segment, cut, merge
 from .settings import Settings
 from .sharing import shared_arguments
 from .sources import is_same
 
 MISS = object()
+LARGE_ARENA = 8 << 20
 
 
 class Trace:
@@ -157,6 +159,8 @@ class Trace:
         for segment in self.segments():
             for executor in self.ready(segment):
                 executor.load()
+                if executor.arena_size > LARGE_ARENA:
+                    give_back()  # the recorded call needed as much
         self.loaded = True
 
     def rewinding(self, call: Any) -> Any:

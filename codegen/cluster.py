@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ..ir.graph import Node, Var
@@ -146,8 +146,11 @@ class Order:
             if c.above & merged.mask:
                 c.above |= merged.above | merged.mask
 
-    def sort(self) -> list[Cluster]:
-        """The clusters, each after those it depends on, else as they were made."""
+    def sort(self, made_of_nothing: Callable[[Cluster], bool]) -> list[Cluster]:
+        """The clusters, each after those it depends on, else as they were made.
+
+        What is made of nothing is made when it is needed: until then it would only take memory.
+        """
         clusters = self.closed + self.section
         waiting = {c: len(c.deps) for c in clusters}
         readers: dict[Cluster, list[Cluster]] = {}
@@ -159,11 +162,23 @@ class Order:
         result: list[Cluster] = []
         while ready:
             _, c = heapq.heappop(ready)
-            c.position = len(result)
             result.append(c)
             for reader in readers.get(c, ()):
                 waiting[reader] -= 1
                 if not waiting[reader]:
                     heapq.heappush(ready, (reader.serial, reader))
         assert len(result) == len(clusters), "clusters depend on each other in a circle"
+        result = late(result, readers, made_of_nothing)
+        for position, c in enumerate(result):
+            c.position = position
         return result
+
+
+def late(clusters: list[Cluster], readers: dict[Cluster, list[Cluster]],
+         made_of_nothing: Callable[[Cluster], bool]) -> list[Cluster]:  # fmt: skip
+    """The same order, but for those made of nothing: each is right before its first reader."""
+    place = {c: (k, 1) for k, c in enumerate(clusters)}
+    for c in readers:
+        if made_of_nothing(c):
+            place[c] = min(place[r][0] for r in readers[c]), 0
+    return sorted(clusters, key=lambda c: place[c])

@@ -51,6 +51,7 @@ class Scheduler(Sources):
     def __init__(self, graph: Graph):
         super().__init__(graph)
         self.order = Order()
+        self.given = {item.var for item in graph.inputs}
         self.home: dict[Var, Cluster] = {}
         self.readers: dict[Var, list[Cluster]] = {}
         self.placed: dict[Node, int] = {}
@@ -59,7 +60,7 @@ class Scheduler(Sources):
         for node in self.nodes:
             self.order.close_if_full()
             self.place(node)
-        self.clusters = self.order.sort()
+        self.clusters = self.order.sort(self.is_made_of_nothing)
 
     def precedes(self, var: Var, cluster: Cluster) -> bool:
         """Is `var` made before the cluster runs?"""
@@ -83,6 +84,13 @@ class Scheduler(Sources):
         else:
             self.start(node)
             self.draw_near(node)
+
+    def is_made_of_nothing(self, cluster: Cluster) -> bool:
+        """Is it a constant, or made of positions alone?"""
+        return not cluster.deps and not any(
+            node.op.random or any(self.base(var)[0] in self.given for var in node.present())
+            for node in cluster.members
+        )
 
     def place_opaque(self, node: Node, kind: str) -> None:
         contiguous = kind == TEMPLATE and node.op.lower.name in CONTIGUOUS

@@ -32,6 +32,13 @@ def keep() -> bool:
         M_TRIM_THRESHOLD, min(limit, 2**31 - 1)))  # fmt: skip
 
 
+def give_back() -> None:
+    """Hands what is kept back to the system: it was needed for what does not come again."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 def default_limit() -> int:
     """An eighth of the machine's memory, and at most `MOST_KEPT`."""
     try:
