@@ -1,5 +1,6 @@
 """Views inside and out of compiled functions keep their base alive; that is no leak."""
 
+import pytest
 import wengert as torch
 
 
@@ -40,3 +41,60 @@ def test_views_of_memory_that_is_handed_out_twice_share_it():
         flat, whole, turned, row = f(torch.full((2, 2), float(k)))
         flat[1] = 7.0
         assert whole[0, 1] == turned[1, 0] == row[1] == 7
+
+
+def turned_in_place(x):
+    y = x * 2
+    y.transpose_(0, 1)
+    y.add_(1)  # written as it looks now
+    row = y[0]
+    row.mul_(3)
+    return y.unsqueeze_(0) * 2, y, row, (x * 3).unsqueeze(0).squeeze_().t_()
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_shapes_that_change_in_place_are_followed(tracked):
+    function = torch.compile(turned_in_place)
+    for k in range(3):
+        results = []
+        for call in (turned_in_place, function):
+            x = torch.arange(6.0).add(k).reshape(2, 3).requires_grad_(tracked)
+            made = call(x)
+            if tracked:
+                sum((t * t).sum() for t in made).backward()
+            results.append([*made, x.grad])
+        for want, got in zip(*results):
+            assert (want is None and got is None) or torch.equal(want, got)
+            assert want is None or want.stride() == got.stride()
+    assert "replayed 2 times" in function.explain()
+
+
+def test_the_shape_of_an_argument_may_change_in_place():
+    def turn(x):
+        x.t_()
+        return x * 2
+
+    function, x = torch.compile(turn), torch.ones(2, 3)
+    for shape in ((3, 2), (2, 3), (3, 2)):
+        assert function(x).shape == x.shape == shape
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_recurrent_layers_are_replayed(kind, batch_first):
+    layer = getattr(torch.nn, kind)(3, 4, batch_first=batch_first)
+    x = torch.randn(5, 2, 3)
+
+    def loss(x):
+        return (layer(x)[0] ** 2).sum()
+
+    compiled = torch.compile(loss)
+    for _ in range(3):
+        grads = []
+        for function in (loss, compiled):
+            layer.zero_grad()
+            function(x).backward()
+            grads.append([p.grad for p in layer.parameters()])
+        for want, got in zip(*grads):
+            torch.testing.assert_close(got, want)
+    assert "replayed 2 times" in compiled.explain()

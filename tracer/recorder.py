@@ -46,12 +46,13 @@ from .recorded_functions import record_function
 from .recorded_grads import GradFields
 from .recorded_looks import Looks
 from .recorded_numbers import Numbers
+from .recorded_shapes import Shapes
 from .recorded_sizes import PlainSizes
 from .scalars import RunTimeNumber, with_plain_numbers
 from .tensor import Tensor
 
 
-class Recorder(Numbers, RandomStates, Looks, GradFields, PlainSizes):
+class Recorder(Numbers, RandomStates, Looks, Shapes, GradFields, PlainSizes):
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):

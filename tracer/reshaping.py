@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.arguments import must_be
-from ..ir.bind import state
+from ..ir.bind import notify, state
 from ..ir.ops import strided as strided_ops
 from ..ir.ops import views
 from ..ir.ops.accumulate import strides_of
@@ -34,8 +34,13 @@ def look_anew(target: Tensor, function: Any, args: Any, kwargs: Any, forms: int)
     tracked = state.grad_enabled and target.requires_grad
     if tracked:
         check_history(target)
-    escape(target, f"{function.__name__.rstrip('_')}_()")
+    follows = getattr(state.top, "follows", None)
+    followed = follows is not None and follows(target)
+    if not followed:
+        escape(target, f"{function.__name__.rstrip('_')}_()")
     before = shadow(target, copied=False) if tracked else target._twin()
+    if followed:
+        notify("aliased", target, before)
     result = function(before, *args, **kwargs)
     storage = target.storage_
     bump(storage)
@@ -49,6 +54,8 @@ def look_anew(target: Tensor, function: Any, args: Any, kwargs: Any, forms: int)
         name = type(node).__name__
         node.__class__ = renamed(type(node), f"{name[:-1]}{int(name[-1]) + forms}")
         take_history(target, (node, result._nr))
+    if followed:
+        notify("looked_anew", target, result)
     return target
 
 
