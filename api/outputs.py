@@ -7,6 +7,7 @@ from typing import Any
 
 from .ir.dims import as_formulas
 from .ir.graph import Var
+from .ir.ops.views import inverse, permute_op
 from .plain import is_constant
 from .returns import Handed
 from .sources import (
@@ -32,12 +33,18 @@ class Outputs:
         Many modules end in a view, as `Linear` does for batches of sequences. Where nobody else
         sees the memory, and the view shows all of it in its order, the view is the result: making
         it again at each call would take longer than a short call does.
+
+    Note [Turned results]
+        Native code hands out row-major arrays. Where eager's result has its dimensions in another
+        order in memory, as `x.t() * 2` has, the graph computes the result in that order, and the
+        caller gets it turned back: strides decide what `view()` accepts.
     """
 
     def __init__(self, recording: Any, leaves: list[Any]):
         self.recording, self.recorder = recording, recording.recorder
         self.results: list[Tensor] = []
         self.views: set[int] = set()  # ids of results that are views; see Note [Unseen bases]
+        self.orders: dict[int, tuple[int, ...]] = {}  # by id of memory; see Note [Turned results]
         owners = self.owners()
         inner = (leaf for leaf in leaves if self.recorder.is_made_leaf(leaf))
         self.uses = self.count_uses([*leaves, *(owner._grad for owner in (*owners, *inner))])
@@ -50,9 +57,15 @@ class Outputs:
 
     def variables(self) -> list[Var]:
         """The Vars of the results."""
-        recorder = self.recorder
-        return [recorder.var_of(t) if id(t) in self.views else recorder.base_var(t)
+        return [self.recorder.var_of(t) if id(t) in self.views else self.whole(t)
                 for t in self.results]  # fmt: skip
+
+    def whole(self, tensor: Tensor) -> Var:
+        """The memory a result lies in, in the order it is handed out; see Note [Turned results]."""
+        recorder = self.recorder
+        order = self.orders.get(id(recorder.entries[id(tensor)].memory))
+        var = recorder.base_var(tensor)
+        return var if order is None else recorder.turned(var, order)
 
     def count_uses(self, leaves: list[Any]) -> Counter[int]:
         """How many tensors lie in each piece of memory that is handed out, by its id."""
@@ -119,16 +132,22 @@ class Outputs:
             self.results.append(leaf)
             return Direct(len(self.results) - 1)
         number = self.result_number(leaf, entry)
+        order = self.orders.get(id(entry.memory))
         alone = history == "none" and self.results[number] is leaf
-        if not entry.chain and (history == "recorded" or alone):
+        if not entry.chain and order is None and (history == "recorded" or alone):
             return Direct(number)  # only results in `needs` are given history
-        return ComputedView(number, as_formulas(entry.chain), history)
+        back = () if order is None else ((permute_op, {"dims": inverse(order)}, 0),)
+        is_base = leaf._view is None and self.uses[id(entry.memory)] == 1
+        return ComputedView(number, as_formulas((*back, *entry.chain)), history, is_base)
 
     def result_number(self, leaf: Tensor, entry: Any) -> int:
         for number, tensor in enumerate(self.results):
             if self.recorder.entries[id(tensor)].memory is entry.memory:
                 return number
         self.results.append(leaf)
+        order = order_in_memory(leaf, entry)
+        if order is not None:
+            self.orders[id(entry.memory)] = order
         return len(self.results) - 1
 
     def owners(self) -> list[Tensor]:
@@ -140,3 +159,14 @@ class Outputs:
     def grad_effect(self, owner: Tensor) -> tuple[Any, Any]:
         maker = None if owner._grad is None else self.maker(owner._grad)
         return self.recording.owner_source(owner), maker
+
+
+def order_in_memory(leaf: Tensor, entry: Any) -> tuple[int, ...] | None:
+    """Dimensions of a result's memory from the slowest to the fastest, if it is not row-major."""
+    array = leaf._array if leaf._view is None else leaf._view.base._array
+    if entry.chain and leaf._view is None:
+        array = leaf.storage_.root
+    if array.flags.c_contiguous or len(entry.memory.var.type.shape) != array.ndim:
+        return None
+    order = tuple(sorted(range(array.ndim), key=lambda d: (-array.strides[d], d)))
+    return order if array.transpose(order).flags.c_contiguous else None

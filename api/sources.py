@@ -196,10 +196,13 @@ class Converted(Maker):
 
 
 class ComputedView(Maker):
-    """A computed result that is a view, or without (usable) history."""
+    """A computed result that is a view, or without (usable) history.
 
-    def __init__(self, number: int, chain: Any, history: str):
-        self.number, self.chain, self.history = number, chain, history
+    `is_base`: eager's result is no view, though it takes one to show it as eager does.
+    """
+
+    def __init__(self, number: int, chain: Any, history: str, is_base: bool = False):
+        self.number, self.chain, self.history, self.is_base = number, chain, history, is_base
 
     def __call__(self, context: Any) -> Any:
         base = context.results[self.number]
@@ -208,10 +211,13 @@ class ComputedView(Maker):
             value._node, value._requires_grad = SpentNode(), True
         elif self.history == "none" and value._requires_grad:
             value = value.detach()
+        if self.is_base:
+            value._view = None
         return value
 
     def at(self, sizes: Any) -> Maker:
-        return ComputedView(self.number, at_sizes(self.chain, sizes), self.history)
+        chain = at_sizes(self.chain, sizes)
+        return ComputedView(self.number, chain, self.history, self.is_base)
 
 
 class MadeLeaf(Maker):

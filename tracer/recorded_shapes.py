@@ -1,6 +1,7 @@
-"""In-place changes of shape, as a recording sees them: `t_()`, `transpose_()`, `squeeze_()` ...
+"""Shapes and layouts, as a recording sees them.
 
-The tensor becomes another view of the same memory: its chain gets a step, nothing is written.
+A tensor whose shape changes in place (`t_()`, `squeeze_()` ...) becomes another view of the same
+memory: its chain gets a step, nothing is written.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.bind import state
+from ..ir.graph import Var
 from .recorded import Entry
 from .tensor import Tensor
 
@@ -18,6 +20,8 @@ class Shapes:
     computed: Any
     enter: Any
     entries: dict[int, Entry]
+    emit: Any
+    needing: set[Var]
 
     def follows(self, target: Tensor) -> bool:
         """Can a graph say it? Not of tensors from outside, whose shape would change there too."""
@@ -28,3 +32,10 @@ class Shapes:
         entry, view = self.entries[id(target)], self.entries[id(result)]
         chain = (*entry.chain, *view.chain)
         self.enter(Entry(target, entry.memory, chain, view.var, entry.cut))
+
+    def turned(self, var: Var, order: tuple[int, ...]) -> Var:
+        """The same with its dimensions in another order."""
+        result: Var = self.emit("permute", var, dims=order)
+        if var in self.needing:
+            self.needing.add(result)
+        return result

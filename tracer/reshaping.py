@@ -7,6 +7,7 @@ the view op's node, under the number torch gives in-place forms; a view's chain 
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import warnings
 from typing import Any
@@ -34,6 +35,7 @@ def look_anew(target: Tensor, function: Any, args: Any, kwargs: Any, forms: int)
     tracked = state.grad_enabled and target.requires_grad
     if tracked:
         check_history(target)
+    may_have_views = target._view is None and target._storage is not None
     follows = getattr(state.top, "follows", None)
     followed = follows is not None and follows(target)
     if not followed:
@@ -44,6 +46,8 @@ def look_anew(target: Tensor, function: Any, args: Any, kwargs: Any, forms: int)
     result = function(before, *args, **kwargs)
     storage = target.storage_
     bump(storage)
+    if may_have_views:
+        keep_views(target, result._view.chain[-1])
     target._array = result._array
     view = target._view
     if view is not None:
@@ -57,6 +61,21 @@ def look_anew(target: Tensor, function: Any, args: Any, kwargs: Any, forms: int)
     if followed:
         notify("looked_anew", target, result)
     return target
+
+
+def keep_views(target: Tensor, step: Any) -> None:
+    """What was viewed of `target` is found by way of what it was before `step`."""
+    op, attrs, _ = step
+    if op in (views.transpose_op, views.t_op):
+        back = step  # its own inverse
+    elif "stride" in attrs:
+        size, stride, start = tuple(target.shape), target.stride(), target.storage_offset()
+        back = op, dict(size=size, stride=stride, offset=start, base_stride=attrs["stride"]), 0
+    else:
+        back = views.view_op, {"size": tuple(target.shape)}, 0  # some sizes of 1 came or went
+    for view in gc.get_referrers(target):
+        if type(view) is View and view.base is target:
+            view.chain = (back, *view.chain)
 
 
 @functools.cache
