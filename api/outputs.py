@@ -7,6 +7,7 @@ from typing import Any
 
 from .ir.dims import as_formulas
 from .ir.graph import Var
+from .ir.ops.layouts import memory_order
 from .ir.ops.views import inverse, permute_op
 from .plain import is_constant
 from .returns import Handed
@@ -166,7 +167,4 @@ def order_in_memory(leaf: Tensor, entry: Any) -> tuple[int, ...] | None:
     array = leaf._array if leaf._view is None else leaf._view.base._array
     if entry.chain and leaf._view is None:
         array = leaf.storage_.root
-    if array.flags.c_contiguous or len(entry.memory.var.type.shape) != array.ndim:
-        return None
-    order = tuple(sorted(range(array.ndim), key=lambda d: (-array.strides[d], d)))
-    return order if array.transpose(order).flags.c_contiguous else None
+    return memory_order(array) if len(entry.memory.var.type.shape) == array.ndim else None

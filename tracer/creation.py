@@ -11,6 +11,7 @@ from ..ir.bind import notify, state
 from ..ir.op import TABLE
 from ..ir.ops.creation import filled, shape_in, shape_of
 from ..ir.ops.kinds import require_value
+from ..ir.ops.layouts import layout_of
 from ..ir.types import FLOAT, DType, default_dtype
 from .data import check_array, from_data, infer_dtype
 from .scalars import plain_number
@@ -190,8 +191,8 @@ def _like(name: str, value: int) -> Any:
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
         require_value(name, input)
         require_cpu(device, pin_memory)
-        format_order(memory_format, input.ndim, name)
-        return full_like(input, value, dtype=dtype, requires_grad=requires_grad)
+        return full_like(input, value, dtype=dtype, requires_grad=requires_grad,
+                         memory_format=memory_format)  # fmt: skip
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input): of the input's shape and dtype."
@@ -210,7 +211,11 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
     require_value("full_like", input)
     require_cpu(device, pin_memory)
     wanted = as_dtype(dtype) or input.dtype
-    return finish(filled("full_like", tuple(input.shape), fill_value, wanted), requires_grad)
+    order = format_order(memory_format, input.ndim, "full_like")
+    if memory_format is None or memory_format.name == "preserve_format":
+        order = layout_of(input)
+    made = filled("full_like", tuple(input.shape), fill_value, wanted, order)
+    return finish(made, requires_grad)
 
 
 # --- the legacy constructor ----------------------------------------------------------------------

@@ -21,7 +21,10 @@ from ..types import (
 from ..value import Value, public
 
 
-def _full(*, size: Any, fill_value: Any, dtype: DType) -> np.ndarray:
+def _full(*, size: Any, fill_value: Any, dtype: DType, order: Any = None) -> np.ndarray:
+    if order is not None:  # dimensions from the slowest to the fastest in memory
+        turned = _full(size=[size[d] for d in order], fill_value=fill_value, dtype=dtype)
+        return turned.transpose(np.argsort(order))
     if fill_value == 0 and not isinstance(fill_value, float):
         return np.zeros(size, dtype.compute)
     return np.full(size, in_dtype(fill_value, dtype), dtype.compute)
@@ -35,8 +38,9 @@ def in_dtype(value: Any, dtype: DType) -> Any:
 
 full = define(
     "full", "-> result", numpy=_full, kind="creation",
-    infer=lambda *, size, fill_value, dtype: TensorType(dtype, size),
-    lower=Scalar(lambda s, *, size, fill_value, dtype: s.const(fill_value, dtype.name)),
+    infer=lambda *, size, fill_value, dtype, order=None: TensorType(dtype, size),
+    lower=Scalar(lambda s, *, size, fill_value, dtype, order=None: (
+        s.const(fill_value, dtype.name))),
 )  # fmt: skip
 constant = define(
     "constant", "-> result", kind="creation",
@@ -121,12 +125,14 @@ def shape_in(name: str, size: Any, position: int = 1) -> tuple[int, ...]:
     return shape_of(name, (size,), position)
 
 
-def filled(name: str, shape: tuple[int, ...], fill_value: Any, dtype: DType) -> Any:
+def filled(name: str, shape: tuple[int, ...], fill_value: Any, dtype: DType,
+           order: Any = None) -> Any:  # fmt: skip
     """A constant of a shape; the value may be held by a tensor without dims."""
     value = fill_number(name, fill_value)
     if isinstance(value, Value):
         return value.to(dtype).expand(shape).clone()
-    return full(size=shape, fill_value=value, dtype=dtype)
+    layout = {} if order is None else {"order": order}
+    return full(size=shape, fill_value=value, dtype=dtype, **layout)
 
 
 @public("new_full", spaces="")

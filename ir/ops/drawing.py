@@ -26,16 +26,6 @@ first_state: Any = None  # first_state(): the state of a new generator
 STATE = TensorType(uint8, (5056,))  # of a generator, as torch lays it out
 
 
-def memory_order(input: Any) -> Ints | None:
-    """The dimensions from the slowest to the fastest in memory; None for the usual order."""
-    array = getattr(input, "_layout", None)
-    if array is None or array.flags.c_contiguous:
-        return None
-    order = tuple(sorted(range(array.ndim), key=lambda d: (-array.strides[d], d)))
-    dense = array.transpose(order).flags.c_contiguous
-    return order if dense and order != tuple(range(array.ndim)) else None
-
-
 def _draw(*operands: np.ndarray, distribution: str, size: Ints, dtype: DType,
           parameters: tuple[Any, ...] = (), generator: Any = None,
           order: Ints | None = None) -> Any:  # fmt: skip
@@ -45,7 +35,7 @@ def _draw(*operands: np.ndarray, distribution: str, size: Ints, dtype: DType,
                     order is not None)  # fmt: skip
     if order is None:
         return values
-    return np.ascontiguousarray(values.transpose(np.argsort(order)))
+    return values.transpose(np.argsort(order))
 
 
 def _draw_infer(*operands: Any, size: Ints, dtype: DType, **_: Any) -> TensorType:

@@ -10,6 +10,7 @@ import numpy as np
 from ..numerics import errors, errors_single
 from ..value import public
 from .kinds import pointwise, require_value
+from .layouts import in_memory_order
 from .special import in_double, special
 
 SLOPE = 2 / math.sqrt(math.pi)
@@ -17,6 +18,7 @@ SLOPE = 2 / math.sqrt(math.pi)
 _erf_double = in_double("erf", errors.erf)
 
 
+@in_memory_order
 def _erf(x: Any) -> Any:
     single = getattr(x, "dtype", None) == np.float32
     return errors_single.erf(x) if single else _erf_double(x)

@@ -12,6 +12,7 @@ from ..op import Decompose, Template, define
 from ..types import TensorType, bool_, int64, no_kernel, normalize_dim, normalize_dims
 from ..value import Value, public
 from .kinds import reduced_shape, reduction
+from .layouts import row_major
 from .reduce import MAXIMUM, MINIMUM, check_tensor, kept
 from .results import named_result
 
@@ -211,6 +212,7 @@ argmin = _arg_function(argmin_op)
 # --- both extrema --------------------------------------------------------------------------------
 
 
+@row_major
 def _aminmax(x: np.ndarray, *, dim: Any = None, keepdim: bool = False) -> Any:
     axes = tuple(range(x.ndim)) if dim is None else (dim,) if x.ndim else ()
     return (MINIMUM.reduce(x, axis=axes, keepdims=keepdim),

@@ -28,6 +28,7 @@ from ..types import (
     scalar_dtype,
 )
 from ..value import Value, public
+from .layouts import row_major
 
 
 def to_float(operands: Any) -> DType:
@@ -230,7 +231,8 @@ def reduction(
 
     if lower is None and combine is not None:
         lower = Reduce(combine, start)
-    return define(name, signature, numpy=numpy, infer=infer, lower=lower, kind="reduction", **facts)
+    return define(name, signature, numpy=row_major(numpy), infer=infer, lower=lower,
+                  kind="reduction", **facts)  # fmt: skip
 
 
 def view(name: str, signature: str, **facts: Any) -> Op:

@@ -325,7 +325,7 @@ def embedding_bag(
 
 
 def _one_hot(indices: np.ndarray, *, count: int) -> Any:
-    return (indices[..., None] == np.arange(count)).astype(np.int64)
+    return (indices[..., None] == np.arange(count)).astype(np.int64, order="C")
 
 
 one_hot_op = define(

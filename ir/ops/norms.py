@@ -21,9 +21,11 @@ from ..types import (
 from ..value import FUNCTIONS, Value, public
 from .arithmetic import conj
 from .kinds import reduced_shape, require_value
+from .layouts import row_major
 from .reduce import ADD, MAXIMUM, MINIMUM, check_tensor, kept
 
 
+@row_major
 def _vector_norm(
     x: np.ndarray, *, ord: float = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None,
     form: int = 0,

@@ -21,6 +21,7 @@ from .arithmetic import conj
 from .complexes import real
 from .extrema import amax
 from .kinds import reduced_shape
+from .layouts import row_major
 from .reduce import check_tensor, kept, sum_op
 
 
@@ -111,6 +112,7 @@ softmax = _publish(softmax_op)
 log_softmax = _publish(log_softmax_op)
 
 
+@row_major
 def _logsumexp(x: np.ndarray, *, dim: tuple[int, ...], keepdim: bool = False) -> Any:
     if not x.size:  # the maximum of nothing has no identity, the sum of nothing has
         return np.full(reduced_shape(x.shape, dim, keepdim), -np.inf, x.dtype)

@@ -13,6 +13,7 @@ from ..types import TensorType
 from ..value import public
 from .arithmetic import conj, lift
 from .kinds import binary, pointwise, refuse, require_value, to_float, unary
+from .layouts import in_memory_order
 from .mathematics import sigmoid, zero_of
 
 
@@ -26,7 +27,7 @@ def in_double(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(*(a.reshape(-1) for a in wide))
         return result.reshape(wide[0].shape).astype(dtype)
 
-    return evaluate
+    return in_memory_order(evaluate)
 
 
 def special(name: str, function: Callable[..., Any], signature: str = "self -> result",

@@ -12,6 +12,7 @@ from ..op import Decompose, define
 from ..types import FLOAT, TensorType
 from ..value import public
 from .kinds import reduced_shape
+from .layouts import row_major
 from .reduce import ADD, kept, mean_op, reduce_dims, sum_op, unreduce
 
 
@@ -21,6 +22,7 @@ def _average(x: np.ndarray, dim: Any, keepdim: bool = True) -> Any:
     return ADD.reduce(x, axis=dim, keepdims=keepdim) / x.real.dtype.type(count)
 
 
+@row_major
 def _var(
     x: np.ndarray, *, dim: Any, keepdim: bool = False, correction: Any = 1, whole: bool = False
 ) -> Any:
@@ -111,6 +113,7 @@ std = _spread_function("std", std_op)
 def _with_mean(name: str, alone: Any, rule: Any) -> Any:
     """var_mean or std_mean: two outputs, one node."""
 
+    @row_major
     def evaluate(
         x: np.ndarray, *, dim: Any, keepdim: bool = False, correction: Any = 1, whole: bool = False
     ) -> Any:

@@ -1,0 +1,61 @@
+"""How results of NumPy evaluations lie in memory, where NumPy and torch do not agree.
+
+Strides decide which `view()` is possible. torch's reductions are row-major whatever they read, and
+its pointwise results lie as their operand does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Evaluation = Callable[..., Any]
+
+
+def memory_order(array: np.ndarray) -> tuple[int, ...] | None:
+    """Dimensions from the slowest to the fastest; None if row-major, or if memory has gaps."""
+    if array.flags.c_contiguous:
+        return None
+    order = tuple(sorted(range(array.ndim), key=lambda d: (-array.strides[d], d)))
+    return order if array.transpose(order).flags.c_contiguous else None
+
+
+def layout_of(value: Any) -> tuple[int, ...] | None:
+    """The memory order of a tensor; None where nothing is known of it, too."""
+    array = getattr(value, "_layout", None)
+    return None if array is None else memory_order(array)
+
+
+def row_major(evaluate: Evaluation) -> Evaluation:
+    """The same evaluation with row-major results: NumPy's lie as the operand does."""
+
+    @functools.wraps(evaluate)
+    def rows(x: Any, *others: Any, **attrs: Any) -> Any:
+        result = evaluate(x, *others, **attrs)
+        if x.flags.c_contiguous:
+            return result
+        return tuple(map(contiguous, result)) if isinstance(result, tuple) else contiguous(result)
+
+    return rows
+
+
+def contiguous(array: Any) -> Any:
+    """Without `ascontiguousarray`'s new dimension for arrays that have none."""
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def in_memory_order(evaluate: Evaluation) -> Evaluation:
+    """The same pointwise evaluation, whose result lies as its first operand does."""
+
+    @functools.wraps(evaluate)
+    def ordered(x: Any, *others: Any, **attrs: Any) -> Any:
+        order = memory_order(x) if isinstance(x, np.ndarray) else None
+        if order is None or any(np.shape(other) not in ((), x.shape) for other in others):
+            return evaluate(x, *others, **attrs)
+        turned = (other.transpose(order) if np.shape(other) else other for other in others)
+        return evaluate(x.transpose(order), *turned, **attrs).transpose(np.argsort(order))
+
+    return ordered
