@@ -27,6 +27,7 @@ def scripts():
     sys.path.insert(0, str(FOLDER))
     import cases
     import first_calls
+    import memory
     import peers_numpy
     import run
     import scaling
@@ -34,7 +35,7 @@ def scripts():
     import tables
 
     yield SimpleNamespace(cases=cases, run=run, systems=systems, tables=tables, scaling=scaling,
-                          numpy=peers_numpy, first_calls=first_calls)  # fmt: skip
+                          numpy=peers_numpy, first_calls=first_calls, memory=memory)  # fmt: skip
     sys.path.remove(str(FOLDER))
     for name in set(sys.modules) - before:
         if str(FOLDER) in str(getattr(sys.modules[name], "__file__", "")):
@@ -170,3 +171,8 @@ def test_first_calls_are_those_of_a_new_process(scripts, tmp_path):
     clock, busy = scripts.first_calls.measured("Adam", str(tmp_path))
     assert clock > 0 and busy > 0
     assert any(tmp_path.iterdir())  # so the next process finds its code
+
+
+def test_memory_at_the_peak_is_that_of_a_process_of_its_own(scripts):
+    grown, peak = scripts.memory.peak(sys.executable, "wengert-compile", "mlp_mnist:batch=256")
+    assert 0 < grown < peak < 2000
