@@ -243,3 +243,12 @@ def test_names_of_graphs_are_words():
     builder.output(builder.input(TensorType(float32, ())))
     with pytest.raises(ir.VerifyError, match="must be a word"):
         verify(builder.graph())
+
+
+def test_factors_of_norms_have_a_size():
+    text = """graph @g(%0: f32[2,3,4], %1: f32[]) {
+  %2: f32[2,3,4], %3: f32[2,3,1], %4: f32[2,3,1] = layer_norm %0, %1, none {count=1, eps=1e-05}
+  return %2
+}"""
+    with pytest.raises(ir.VerifyError, match="must have 4 elements"):
+        verify(ir.parse(text))

@@ -65,7 +65,7 @@ def difference(program: Program) -> Difference | None:
 
 
 def plain_difference(expected: Outcome, seen: Outcome, route: str, call: int) -> Difference | None:
-    """Disagreement in errors, names, dtypes, shapes and history."""
+    """Disagreement in errors, names, dtypes, shapes, strides and history."""
     if expected.error != seen.error and not only_eager(expected):
         detail = (f"{expected.error or 'no error'} {expected.message[:200]!r} eagerly, "
                   f"{seen.error or 'no error'} {seen.message[:300]!r} here")  # fmt: skip
@@ -77,8 +77,10 @@ def plain_difference(expected: Outcome, seen: Outcome, route: str, call: int) ->
             where = "only here" if name in seen.values else "only eagerly"
             return Difference(route, "presence", name, call, where)
         a, b = expected.values[name], seen.values[name]
-        for kind, left, right in (("dtype", a.dtype, b.dtype), ("shape", a.array.shape,
-                                  b.array.shape), ("history", a.history, b.history)):  # fmt: skip
+        for kind, left, right in (
+            ("dtype", a.dtype, b.dtype), ("shape", a.array.shape, b.array.shape),
+            ("strides", a.strides, b.strides), ("history", a.history, b.history),
+        ):  # fmt: skip
             if left != right:
                 return Difference(route, kind, name, call, f"{left} eagerly, {right} here")
     return None

@@ -27,10 +27,11 @@ _NARROW = re.compile(r"torch\.(bfloat16|float16|float32|complex64)\b")
 
 @dataclass
 class Found:
-    """One value: its dtype's name, whether it has a history, and its elements."""
+    """One value: its dtype's name, whether it has a history, its strides, and its elements."""
 
     dtype: str
     history: bool
+    strides: tuple[int, ...]  # of dimensions that have several elements
     array: np.ndarray
 
 
@@ -274,4 +275,6 @@ def found(value: Any) -> Found:
     tensor = value.detach()
     if tensor.dtype.itemsize == 2 and tensor.dtype.is_floating_point:
         tensor = tensor.float()
-    return Found(dtype_of(value), value.requires_grad, np.array(tensor.numpy()))
+    strides = tuple(step for step, n in zip(value.stride(), value.shape) if n > 1)
+    return Found(dtype_of(value), value.requires_grad, strides if value.numel() else (),
+                 np.array(tensor.numpy()))  # fmt: skip

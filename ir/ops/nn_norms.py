@@ -31,7 +31,15 @@ def _layer(x: Any, weight: Any = None, bias: Any = None, *, count: int, eps: flo
     return standardize_rows(x, count, eps, weight, bias)
 
 
-def _layer_type(self: TensorType, *_: Any, count: int, eps: float) -> Any:
+def _check_affine(size: int, parameters: tuple[TensorType | None, ...]) -> None:
+    """Graphs from text may say anything; calls were checked in torch's words."""
+    for parameter in parameters:
+        if parameter is not None and parameter.numel != size:
+            raise TypeError(f"a factor or an offset must have {size} elements, not {parameter}")
+
+
+def _layer_type(self: TensorType, *affine: TensorType | None, count: int, eps: float) -> Any:
+    _check_affine(math.prod(self.shape[self.ndim - count :]), affine)
     kept = TensorType(self.dtype, (*self.shape[: self.ndim - count], *(1,) * count))
     return self, kept, kept
 
@@ -91,7 +99,8 @@ def _group(x: Any, weight: Any = None, bias: Any = None, *, groups: int, eps: fl
     return result.reshape(x.shape), mean[:, :, 0, 0], var[:, :, 0, 0]
 
 
-def _group_type(self: TensorType, *_: Any, groups: int, eps: float) -> Any:
+def _group_type(self: TensorType, *affine: TensorType | None, groups: int, eps: float) -> Any:
+    _check_affine(self.shape[1], affine)
     moments = TensorType(self.dtype, (self.shape[0], groups))
     return self, moments, moments
 
@@ -160,7 +169,8 @@ def _batch(x: Any, weight: Any = None, bias: Any = None, *, eps: float) -> Any:
     return result.reshape(x.shape), mean[0, :, 0], var[0, :, 0]
 
 
-def _batch_type(self: TensorType, *_: Any, eps: float) -> Any:
+def _batch_type(self: TensorType, *affine: TensorType | None, eps: float) -> Any:
+    _check_affine(self.shape[1], affine)
     moments = TensorType(self.dtype, (self.shape[1],))
     return self, moments, moments
 
