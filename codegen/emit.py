@@ -18,6 +18,7 @@ from .prelude import prelude
 from .render import environment, identity, render
 from .scalar import REGISTER, Scalar
 from .skeleton import Carried, Emitted, Loop, Part
+from .streams import two_bodies
 from .target import DEFAULT, Target
 
 BLOCK = 2048  # elements summed side by side before the partial sums are added up
@@ -34,6 +35,7 @@ class Skeleton:
     fields: dict[str, Any]
     inner: list[Part]
     metadata: str
+    streamed: tuple[str, ...]  # pointers that stores are streamed to
     calls: tuple[Any, ...]
     target: Target
 
@@ -42,6 +44,7 @@ class Skeleton:
         text = render("nest.ll.j2", kernel=dict(self.fields, name=name))
         for k in reversed(range(len(self.inner))):  # one may hold earlier ones
             text = text.replace(hole(k), nest(self.inner[k]))
+        text = two_bodies(text, name, self.streamed) if self.streamed else text
         return text + self.metadata + prelude(self.calls, self.target)
 
 
@@ -54,6 +57,7 @@ class Emission(Lines):
     """Emits one nest in map or row form; `buffer_of` tells which Vars share memory."""
 
     light = False  # does the text need LLVM's whole optimiser?
+    streamed: frozenset[int] = frozenset()  # stores that pass by the caches
 
     def inside(self, part: Part) -> str:
         """Loops that stand inside another loop's lines."""
@@ -103,11 +107,13 @@ class Emission(Lines):
         outer = self.outer_loops()
         parts = self.parts()
         bounds = self.bounds()
+        pointers = [self.base(self.kernel.instrs[i]) for i in sorted(self.streamed)]
         fields = dict(
             parameters=self.parameters, arguments=self.argument_list(), bounds=bounds,
             signature=self.signature, head=self.head, outer=outer, parts=parts,
         )  # fmt: skip
-        skeleton = Skeleton(fields, self.inner, self.metadata(), tuple(self.s.calls), self.target)
+        skeleton = Skeleton(fields, self.inner, self.metadata(), tuple(pointers),
+                            tuple(self.s.calls), self.target)  # fmt: skip
         whole = identity(skeleton)
         name = "k" + whole[:20]
         return Emitted(name, partial(skeleton.write, name), whole, tuple(self.arguments),

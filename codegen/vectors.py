@@ -22,6 +22,7 @@ from .lines import Lines, is_literal
 from .nest import Nest, arrange
 from .reader import KernelReader, evaluate
 from .scalar import ITEMSIZE, MEMORY, REGISTER, Scalar
+from .streams import MARK, streamed
 from .target import Target
 
 MASKED = ("float", "double", "i32", "i64")  # elements that masked loads and stores are fast for
@@ -75,6 +76,7 @@ class Vectors(Lines):
         self.axis = axis_of(nest)
         self.register = target.lanes("float")
         self.wide = self.lanes()
+        self.streamed = streamed(nest, self.axis, self.wide, buffer_of, target)
         self.readers: dict[int, KernelReader] = {1: self.s}
         self.v: KernelReader = self.s
         self.mask: str | None = None
@@ -269,6 +271,9 @@ class Vectors(Lines):
 
     def vstore(self, i: int, value: Scalar, at: str) -> None:
         stride, m = self.nest.strides[i][self.axis], self.v.m
+        if i in self.streamed and m.lanes == self.wide and self.mask is None:
+            self.v.store(value, at, MARK)
+            return
         if stride == 1 or m.lanes == 1:
             self.site().store_at(value, at)
             return
