@@ -90,7 +90,6 @@ def polynomials():
     yield "log", log_single, mp.sqrt(0.5) - 1.0001, mp.sqrt(2) - 0.9999, 9, None
     yield "log_even", log_even, 0, s_max, 4, 7
     yield "log_tail", lambda u: (log_even(u) - mpf(2) / 3) / u, 0, s_max, None, 8
-    yield "tanh", odd_rest(mp.tanh), 0, 0.36, 5, 11
     yield "sinh", odd_rest(mp.sinh), 0, 1, 4, 8
     yield "sin", odd_rest(mp.sin), 0, quarter, 3, 7
     yield "cos", cos_rest, 0, quarter, 3, 7

@@ -6,7 +6,7 @@ exp(x) = 2^i * e^r with r in [-ln2/2, ln2/2], e^r = 1 + r + r^2 P(r).
 from __future__ import annotations
 
 from . import coefficients as c
-from .llvm import Emitter, Operand, Value
+from .llvm import BIAS, MANTISSA, Emitter, Operand, Value
 from .math_core import (
     CONSTANTS,
     LN2,
@@ -25,7 +25,6 @@ from .math_core import (
 
 EXP = {"float": c.EXP_F32, "double": c.EXP_F64}
 EXPM1 = {"float": c.EXPM1_F32, "double": c.EXPM1_F64}
-TANH = {"float": c.TANH_F32, "double": c.TANH_F64}
 SINH = {"float": c.SINH_F32, "double": c.SINH_F64}
 
 # Beyond these the result is 0 or inf after rounding; clamped so that exponents stay in range.
@@ -33,6 +32,9 @@ EXP_RANGE = {"float": (-104.0, 88.8), "double": (-745.2, 709.9)}
 EXP2_RANGE = {"float": (-150.0, 128.0), "double": (-1075.0, 1024.0)}
 EXPM1_RANGE = {"float": (-18.0, 88.8), "double": (-38.0, 709.9)}
 TANH_LIMIT = {"float": 10.0, "double": 22.0}
+# ln2 / 2: as a float it is off by a 60th of its last place, so that one part is enough.
+HALF_LN2 = {"float": (LN2 / 2,),
+            "double": (CONSTANTS["double"].ln2_hi / 2, CONSTANTS["double"].ln2_lo / 2)}  # fmt: skip
 
 
 def reduce(m: Emitter, x: Value) -> tuple[Value, Value]:
@@ -126,14 +128,21 @@ def sigmoid(m: Emitter, x: Value) -> Value:
 
 @function()
 def tanh(m: Emitter, x: Value) -> Value:
-    """x + x^3 P(x^2) up to 0.6, then 1 - 2 / (exp(2|x|) + 1)."""
-    u = x * x
+    """h / (1 + h) with h = (exp(2|x|) - 1) / 2; for small h as h - h (h / (1 + h)), in which only
+    the rounding of h counts."""
     a = clamp(m, abs(x), None, TANH_LIMIT[x.element])
-    small = m.fma(polynomial(m, u, TANH[x.element]) * u, a, a)
-    r, i = reduce(m, a + a)
-    e = exp_reduced(m, r) * power_of_two(m, i)
-    large = 1.0 - 2.0 / (e + 1.0)
-    return m.intrinsic("copysign", m.select(a < 0.6, small, large), x)
+    magic = CONSTANTS[x.element].magic + BIAS[x.element]
+    t = m.fma(a, 2 * LOG2E, magic)
+    power = m.unbits(m.bits(t) << MANTISSA[x.element])  # 2^n: the bias is in t already
+    n, r = t - magic, a
+    for part in HALF_LN2[x.element]:
+        r = m.fma(n, -part, r)
+    square = r * r
+    halved = [2 ** (k + 1) * c for k, c in enumerate(EXP[x.element])]  # of (exp(2r) - 1) / 2
+    q = m.fma(paired(m, r, square, halved), square, r)
+    h = m.fma(power, q, m.fma(power, 0.5, -0.5))
+    y = h / (h + 1.0)
+    return m.intrinsic("copysign", m.select(a < 0.4, m.fma(-h, y, h), y), x)
 
 
 def half_exp(m: Emitter, a: Value) -> Value:

@@ -80,6 +80,16 @@ def test_huge_angles(compiled, rng, dtype):
         assert ulps(got, exact(name, x.astype(float)), dtype).max() <= 2, name
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tanh_where_it_is_worst_and_where_it_becomes_one(compiled, rng, dtype):
+    native = compiled(lambda s, v: s.tanh(v), (dtype,))
+    edges = [(0.17, 0.26), (0.39, 0.41), (2.0**-30, 2.0**-12), (3, 25), (1e3, 1e30)]
+    x = np.concatenate([rng.uniform(low, high, 200_000) for low, high in edges]).astype(dtype)
+    got = native(x)
+    assert ulps(got, exact("tanh", x.astype(float)), dtype).max() <= 2
+    assert got.max() == 1 and np.array_equal(native(-x), -got)
+
+
 def test_prelude_holds_what_is_called_and_nothing_else():
     text = prelude([("sigmoid", "float", 1)])
     assert text.count("define ") == 1
