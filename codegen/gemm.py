@@ -15,13 +15,14 @@ so results do not depend on the number of threads.
 from __future__ import annotations
 
 from .gemm_base import ELEMENT, SIZE, Kernel, KernelText, Matmul
+from .gemm_blocked import Blocked, meet
 from .gemm_core import core_symbol, core_text, fold_symbol, fold_text
 from .gemm_kinds import Direct, Dot, Packed, Row
 from .llvm import SHORT
 from .target import DEFAULT, Target
 
 __all__ = [
-    "Direct", "Dot", "KernelText", "Matmul", "Packed", "Row", "core_symbol", "core_text",
+    "Blocked", "Direct", "Dot", "KernelText", "Matmul", "Packed", "Row", "core_symbol", "core_text",
     "declarations", "emit", "fold_symbol", "fold_text", "possible",
 ]  # fmt: skip
 
@@ -41,38 +42,42 @@ def possible(p: Matmul) -> list[type[Kernel]]:
     """The kinds of kernel that can compute a product, one way round or the other."""
     if p.fold is not None:
         return [Packed]
-    return [kind for kind in (Row, Dot, Direct, Packed) if any(map(kind.can, orientations(p)))]
+    return [
+        kind for kind in (Row, Dot, Direct, Blocked, Packed) if any(map(kind.can, orientations(p)))
+    ]
 
 
 # Note [Which kernel]
 # One thread of a Zen 3 (FMA peak 100 GF/s), float32, GF/s; benchmarks/gemm.py --kinds repeats it.
-#   m x n x k       layout   row   dot  direct  packed   OpenBLAS
-#   32x32x32        NN                    48      37       25
-#   64x64x64        NN                    85      71       64
-#   64x64x64        NT              59            69       61
-#   128x128x128     NN                    90      88       84
-#   256x256x256     NN                    86      95       92
-#   32x256x784      NT              77            71       72
-#   32x256x784      NN                    68      72       81
-#   128x10x512      NT              76            33       46
-#   128x10x512      NN                    57      33       47
-#   4x512x784       NT              72            26       29
-#   4x512x784       NN                    47      25       40
-#   1x512x784       NN       34           30       8       31
-#   1x4096x4096     NN       15            6       5       15
-#   1x4096x4096     NT              16     5       4       14
-#   1x10x512        NN        6            9       1        4
-#   4x1536x1536     NN                    35      25       26
-#   8x1024x1024     NN                    43      34       29
-#   8x1536x1536     NN                    33      26       38
-#   16x512x512      NN                    40      47       51
-#   16x1536x1536    NN                    29      51       58
-#   1024x16x1024    TN                    58      62       47
-# In words: dot where both lie along k and a side is short; direct while B stays in L2 or there are
-# too few rows to pay for packing it; a single row over a large B streams it; the rest is packed.
-# A direct kernel reads a few columns of every row of B, for each tile of rows again: the more rows,
-# the sooner a large B is packed. (With 8x2048x2048, whose rows meet in the same sets of the cache,
-# direct takes several times as long.)
+#   m x n x k       layout   row   dot  direct  blocked  packed   OpenBLAS
+#   32x32x32        NN                    48               37       25
+#   64x64x64        NN                    85               71       64
+#   64x64x64        NT              59                     69       61
+#   128x128x128     NN                    90               88       84
+#   256x256x256     NN                    86               95       92
+#   32x256x784      NT              77                     71       72
+#   32x256x784      NN                    68       74      77       68
+#   128x10x512      NT              76                     33       46
+#   128x10x512      NN                    57               33       47
+#   4x512x784       NT              72                     26       29
+#   8x256x256       NN                    80       70      40       39
+#   4x512x784       NN                    37       38      29       34
+#   8x200x1000      NN                    48       73      38       53
+#   23x1000x1000    NN                    60       77      63       45
+#   12x768x3072     NN                    19       65      51       44
+#   8x1024x1024     NN                    31       47      43       44
+#   16x1024x1024    NN                    28       49      55       53
+#   8x2048x2048     NN                    12       35      31       35
+#   16x2048x2048    NN                    12       43      47       50
+#   1x512x784       NN       34           30                8       31
+#   1x4096x4096     NN       15            6                5       15
+#   1x4096x4096     NT              16     5                4       14
+#   1x10x512        NN        6            9                1        4
+#   1024x16x1024    TN                    58               62       47
+# In words: dot where both lie along k and a side is short; direct while B stays in L2; few rows
+# over a larger B read it once, by blocks (a single one by streaming it); the rest is packed. A
+# direct kernel reads a few columns of every row of B, for each tile of rows again. Rows of B that
+# meet in the same sets of the cache (powers of two) are packed sooner.
 
 
 def choose(p: Matmul, in_place: bool = False) -> type[Kernel]:
@@ -88,9 +93,18 @@ def choose(p: Matmul, in_place: bool = False) -> type[Kernel]:
         return Row
     if Dot in kinds and ((short < 16 and p.k >= 32) or (short < 48 and p.k >= 256)):
         return Dot
+    if Blocked in kinds and is_read_once(p):
+        return Blocked
     if Direct in kinds and (p.k == 0 or b_bytes <= 2**17 or is_skinny(p)):
         return Direct
     return Packed
+
+
+def is_read_once(p: Matmul) -> bool:
+    """Are there few rows for a B that does not stay in cache?"""
+    q = next(q for q in orientations(p) if Blocked.can(q))
+    few = 12 if meet(q) else 24
+    return q.m < few and q.k * q.n * SIZE[ELEMENT[p.dtype]] > 2**18
 
 
 def is_skinny(p: Matmul) -> bool:

@@ -10,8 +10,8 @@ from wengert.codegen.target import Target
 
 SHAPES = [(1, 1, 1), (6, 16, 4), (5, 7, 0), (37, 53, 29), (1, 40, 33), (40, 1, 33), (3, 130, 17),
           (145, 17, 257), (64, 64, 64), (70, 33, 300)]  # fmt: skip
-KINDS = {"direct": gemm.Direct, "packed": gemm.Packed}
-ALL = {kind.kind: kind for kind in (gemm.Row, gemm.Dot, gemm.Direct, gemm.Packed)}
+KINDS = {"direct": gemm.Direct, "blocked": gemm.Blocked, "packed": gemm.Packed}
+ALL = {kind.kind: kind for kind in (gemm.Row, gemm.Dot, *KINDS.values())}
 
 
 def matrix(rng, rows, columns, dtype, layout):
@@ -40,11 +40,12 @@ def close(got, want, k, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind,layouts", [
     ("direct", "NN"), ("direct", "TN"), ("direct", "SN"),
+    ("blocked", "NN"), ("blocked", "TN"), ("blocked", "SN"),
     ("packed", "NN"), ("packed", "NT"), ("packed", "TN"), ("packed", "TT"), ("packed", "SS"),
 ])  # fmt: skip
 def test_layouts(matmul, rng, kind, layouts, dtype):
     for m, n, k in SHAPES:
-        if kind == "packed" and k == 0:
+        if kind != "direct" and k == 0:
             continue
         a, b = matrix(rng, m, k, dtype, layouts[0]), matrix(rng, k, n, dtype, layouts[1])
         c = np.full((m, n), np.nan, dtype)
@@ -154,9 +155,10 @@ def test_other_targets_compile(name, bits, registers):
 @pytest.mark.parametrize("shape,layouts,kind", [
     ((64, 64, 64), "NN", "direct"), ((64, 64, 64), "NT", "packed"),
     ((256, 256, 256), "NN", "packed"), ((128, 10, 512), "NT", "dot"),
-    ((8, 1024, 1024), "NN", "direct"), ((8, 2048, 2048), "NN", "packed"),
-    ((16, 512, 512), "NN", "packed"), ((1024, 16, 1024), "TN", "packed"),
-    ((2048, 16, 1024), "NN", "direct"), ((4, 512, 784), "NN", "direct"),
+    ((8, 1024, 1024), "NN", "blocked"), ((16, 2048, 2048), "NN", "packed"),
+    ((16, 512, 512), "NN", "blocked"), ((8, 256, 256), "NN", "direct"),
+    ((1024, 16, 1024), "TN", "packed"),
+    ((2048, 16, 1024), "NN", "direct"), ((4, 512, 784), "NN", "blocked"),
     ((1, 512, 784), "NN", "row"),
     ((512, 1, 784), "TN", "row"), ((512, 1, 784), "NN", "dot"), ((1, 10, 512), "NN", "direct"),
 ])  # fmt: skip
