@@ -6,6 +6,10 @@ A step of an MLP (784-256-256-10, batch 128), forward, backward and update, is c
 replays. Processes with an empty cache on disk and with a filled one take turns; of each sum of
 three calls the least counts, in seconds of the clock and of CPU time of all threads, which says
 more on a busy machine.
+
+Python finds its own bytecode, as it does in an installed package: where it may not write any
+(PYTHONDONTWRITEBYTECODE, often set in containers), it compiles the source of this library anew in
+every process, which takes as long as all the rest.
 """
 
 from __future__ import annotations
@@ -44,9 +48,11 @@ print(json.dumps([time.perf_counter() - start, time.process_time() - busy]))
 """
 
 
-def measured(optimizer: str, cache: str) -> list[float]:
-    """Seconds of the clock and of CPU time in a new process; `cache` is the directory."""
+def measured(optimizer: str, cache: str, bytecode: str) -> list[float]:
+    """Seconds of the clock and of CPU time in a new process; both `cache` (none: "") and
+    `bytecode` are directories."""
     switches = {"WENGERT_CACHE_DIR": cache} if cache else {"WENGERT_CACHE": "0"}
+    switches |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": bytecode}
     command = [sys.executable, "-c", STEP, optimizer, str(CALLS)]
     done = subprocess.run(command, env={**os.environ, **switches}, capture_output=True, text=True,
                           check=True)  # fmt: skip
@@ -59,9 +65,10 @@ def main() -> None:
     options = parser.parse_args()
     print("| first calls, s (CPU) | cache empty | cache filled |\n|---|---:|---:|")
     for optimizer in OPTIMIZERS:
-        with tempfile.TemporaryDirectory() as cache:
-            measured(optimizer, cache)
-            turns = [(measured(optimizer, ""), measured(optimizer, cache))
+        with tempfile.TemporaryDirectory() as folder:
+            cache, bytecode = f"{folder}/cache", f"{folder}/bytecode"
+            measured(optimizer, cache, bytecode)
+            turns = [(measured(optimizer, "", bytecode), measured(optimizer, cache, bytecode))
                      for _ in range(options.processes)]  # fmt: skip
         cells = [f"{min(t[0] for t in times):.3f} ({min(t[1] for t in times):.3f})"
                  for times in zip(*turns)]  # fmt: skip

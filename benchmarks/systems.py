@@ -59,10 +59,14 @@ SYSTEMS = {
 
 
 def environment(threads: int, cache: str) -> dict[str, str]:
-    """Variables for a worker: the same threads for all, compiled code kept in `cache`."""
+    """Variables for a worker: the same threads for all, compiled code kept in `cache`.
+
+    Python keeps its bytecode, as it does of installed packages: compiling the source of a checkout
+    takes longer than a first call.
+    """
     count = str(threads)
     return {
-        **os.environ,
+        **os.environ, "PYTHONDONTWRITEBYTECODE": "",
         "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
         "WENGERT_NUM_THREADS": count, "JAX_PLATFORMS": "cpu",
         "WENGERT_CACHE_DIR": cache, "TORCHINDUCTOR_CACHE_DIR": cache,

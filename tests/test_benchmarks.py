@@ -168,9 +168,11 @@ def test_kernels_are_measured_in_turns(script, case):
 
 
 def test_first_calls_are_those_of_a_new_process(scripts, tmp_path):
-    clock, busy = scripts.first_calls.measured("Adam", str(tmp_path))
+    cache, bytecode = tmp_path / "cache", tmp_path / "bytecode"
+    clock, busy = scripts.first_calls.measured("Adam", str(cache), str(bytecode))
     assert clock > 0 and busy > 0
-    assert any(tmp_path.iterdir())  # so the next process finds its code
+    assert any(cache.iterdir())  # so the next process finds its code
+    assert any(bytecode.rglob("assemble*.pyc"))  # and its modules
 
 
 def test_memory_at_the_peak_is_that_of_a_process_of_its_own(scripts):
