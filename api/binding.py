@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from .finishing import NAMES, Ending
-from .holders import as_tensor
-from .ir.bind import epoch
+from .finishing import NAMES, Ending, native_history
+from .holders import as_tensor, with_history
+from .ir.bind import epoch, state
 from .replay import MISS
 from .runtime import watch
 from .runtime.expected import Argument as Expected
 from .runtime.expected import Array, Fixed, Float
+from .runtime.history import History
 from .sharing import shared_arguments
 from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Placed, Reached
 from .tracer.hooks import uses as hook_uses
@@ -39,8 +40,9 @@ class Unbindable(Exception):
 
 
 class Binding:
-    """`call` takes the arguments of a replay, and answers with an `answer`; `ending` has the code
-    that makes the result of that. `lines` are all of this as text, which uses `names`."""
+    """`call` takes the arguments of a replay, and answers with what it made, or MISS; `ending` has
+    the code that makes the result of that. `lines` are all of this as text, which uses `names`.
+    With `packed`, `call` does it all, and takes `(args, kwargs)`."""
 
     def __init__(self, trace: Any, leaves: list[Any], specialised: set[int], taken: Writer):
         if watch.trouble() or trace.bound or shared_arguments(leaves) is not None:
@@ -59,6 +61,11 @@ class Binding:
         if hook_uses.value:
             raise Unbindable
         self.words = [*watch.of_slot(hook_uses, "value"), *watched(trace.environment)]
+        ((address, _),) = watch.of_slot(self.executor, "call")
+        self.words.append((address, id(self.executor.direct)))
+        if self.executor.writes:  # nobody must have to be told
+            ((address, _),) = watch.of_size(readers)
+            self.words.append((address, 0))
         if not trace.environment.varies_in_modules:  # they tell of changes by epochs
             self.words += watch.of_slot(epoch, "value")
         self.fixed: dict[int, int] = {}
@@ -79,46 +86,72 @@ class Binding:
         self.numbers = self.hyper_parameters()
         self.count_writes()
         self.recycled = self.recycle_gradients()
+        self.linked = (
+            bool(self.wanted)
+            and not self.recycled
+            and all(
+                isinstance(source, Argument | Captured | Reached) for source in self.segment.sources
+            )
+        )  # is history given by native code?
         self.plan_results()
         self.ending = self.finished(taken)
-        alone = self.ending.result == "made" and self.end.structure is None
-        self.answer = Tensor if alone else tuple
+        self.packed = not self.before() and self.ending.is_native() and taken.keywords is not None
+        self.keywords = taken.keywords if self.packed else None
         self.call = self.executor.native.runnable.bound(
-            self.arguments, self.places, self.fresh, self.fixed, watched=self.words,
-            held=self.held, tuple_result=self.answer is tuple)  # fmt: skip
+            self.arguments, self.places, self.fresh, self.fixed, **self.native_options()
+        )
         if self.call is None:
             raise Unbindable
 
-    def lines(self) -> list[str]:
-        """From named arguments to `ending.result`, or the end of the function with `missing`."""
-        lines = ["if executor.call is not direct: return missing"]
-        if self.executor.writes:
-            lines.append("if readers: return missing")
+    def native_options(self) -> dict[str, Any]:
+        """What native code does beside running."""
+        check = self.executor.native.runnable.check
+
+        def failed(status: int) -> Any:
+            if status > 0:
+                check(status)
+            return MISS
+
+        modes = watch.modes(state, top=state.top, grad_enabled=state.grad_enabled,
+                            inference=state.inference)  # fmt: skip
+        return {
+            "tuple_result": not (self.ending.result == "made" and self.end.structure is None),
+            "watched": self.words, "held": self.held, "modes": modes, "declined": MISS,
+            "failed": failed, "counter": self.trace.counter, "keywords": self.keywords,
+            "history": self.history() if self.linked else None,
+            "name": "bound_replay", "keep": [self.trace, self.numbers],
+        }  # fmt: skip
+
+    def history(self) -> History:
+        split = self.function.split(self.wanted)
+        inputs = [
+            (source.place, None) if isinstance(source, Argument) else (-1, self.tensor_of(source))
+            for source in self.segment.sources
+        ]
+        linked = [k in self.function.differentiable for k in range(len(self.executor.results))]
+        return native_history(split, inputs, linked, depth=int(not self.packed))
+
+    def before(self) -> list[str]:
+        """The lines before the call."""
+        lines = []
         if self.numbers is not None:
             lines.append("if not current(): return missing")
         if self.drawing:  # backward may need to know what was drawn
             lines.append("states = [generator.snapshot() for generator in generators]")
+        return lines
+
+    def lines(self) -> list[str]:
+        """From named arguments to `ending.result`, or the end of the function with `missing`."""
         return [
-            *lines,
+            *self.before(),
             f"made = call({', '.join(self.ending.arguments)})",
-            "if made.__class__ is not answer: return missed(made)",
+            "if made is missing: return missing",
             *self.ending.lines,
-            *(["node.states = states"] if self.drawing else []),
         ]
 
     def names(self) -> dict[str, Any]:
-        executor, numbers = self.executor, self.numbers
-        check = executor.native.runnable.check
-
-        def missed(made: Any) -> Any:
-            if made.__class__ is int and made > 0:
-                check(made)
-            return MISS
-
-        return {**NAMES, "executor": executor, "direct": executor.direct, "readers": readers,
-                "current": None if numbers is None else numbers.current, "call": self.call,
-                "answer": self.answer, "missed": missed,
-                "generators": self.function.generators}  # fmt: skip
+        return {**NAMES, "call": self.call, "generators": self.function.generators,
+                "current": None if self.numbers is None else self.numbers.current}  # fmt: skip
 
     # --- inputs ---
 
@@ -235,15 +268,20 @@ class Binding:
         runnable = self.executor.native.runnable
         recycled = {self.executor.results[number][0] for number in self.recycled}
         dtypes = dict(self.executor.results)
+        with_node = self.function.differentiable if self.linked else ()
+        numbers = {self.executor.results[k][0]: n for n, k in enumerate(with_node)}
         made = [k for k, r in enumerate(runnable.program.results) if r.target is None]
         self.fresh: dict[int, Array] = {}
         self.made_at: dict[int, int] = {}  # where an output of the graph is among what is made
-        for at, position in enumerate(made):
+        # what is shown comes first, what is saved last
+        for at, position in sorted(enumerate(made), key=lambda pair: pair[1] not in dtypes):
             if position in recycled:
                 continue
             expected = runnable.results[at]
             if position in dtypes:
                 expected = as_tensor(expected, dtypes[position])
+            if position in numbers:
+                expected = with_history(expected, numbers[position])
             self.made_at[position] = len(self.fresh)
             self.fresh[at] = expected
 
@@ -253,12 +291,15 @@ class Binding:
         effects = [(owner, maker) for owner, maker in end.grad_effects
                    if getattr(maker, "number", None) not in self.recycled]  # fmt: skip
         noted = self.storages or self.argument_writes
-        if not noted and not self.wanted and not effects and self.gives_results():
+        plain = self.linked or not self.wanted
+        if plain and not (noted or effects or self.drawing) and self.gives_results():
             return Ending(taken, {}, 0)
         ending = Ending(taken, {number: self.made_at[k] for number, (k, _) in enumerate(results)
                                 if number not in self.recycled}, len(results))  # fmt: skip
         ending.note_writes(self.storages, self.argument_writes)
-        if self.wanted:
+        if self.linked and self.drawing:
+            ending.note_states(self.function.differentiable[0])
+        if self.wanted and not self.linked:
             saved = [self.made_at[k] for k in self.executor.saved]
             ending.give_history(self.function.split(self.wanted), self.segment.sources, saved)
         for owner, maker in effects:
@@ -273,7 +314,8 @@ class Binding:
             return False
         made = [self.made_at.get(self.executor.results[maker.number][0]) for maker in makers]
         flat = structure is None or structure == (tuple, *[None] * len(makers))
-        return flat and made == list(range(len(self.fresh)))
+        shown = len(self.executor.results) if self.linked else len(self.fresh)
+        return flat and made == list(range(shown))
 
 
 class Numbers:

@@ -30,6 +30,7 @@ class Piece:
     """One segment of a tree as a trace by itself."""
 
     bound = ()
+    counter = None  # the last segment counts
 
     def __init__(self, trace: Trace, segment: Segment, places: dict[Any, int]):
         self.root = self
@@ -74,7 +75,7 @@ class Branching:
     def way_on(self, segment: Segment, names: list[str], result: str) -> list[str]:
         """The lines after a segment ran: the end of the call, or the next segment."""
         if segment.end is not None:
-            return ["trace.hits += 1; trace.rebinds = 0", f"return {result}"]
+            return ["trace.replays += 1; trace.rebinds = 0", f"return {result}"]
         at = segment.keys_out.index(segment.condition)
         values = "".join(f"{name}, " for name in names)
         return [

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from .compiling import CompiledFunction
 from .nn.modules.module import Module
+from .replay import MISS
+from .runtime import calling
 
 _own = object.__getattribute__
 
 
 class CompiledModule(Module):
     """Wraps a module: attributes, parameters and state_dict are those of the original."""
+
+    __slots__ = ("_compiled",)  # native code reads it: runtime/calling.py
 
     def __init__(self, module: Any, options: dict[str, Any]):
         object.__setattr__(self, "_orig_mod", module)
@@ -54,3 +59,11 @@ _OWN = {"_orig_mod", "_compiled", "__class__", "__call__", "__setattr__", "__get
         "__delattr__", "__repr__"}  # fmt: skip
 _INSPECTION = {"explain", "dump", "show", "stages", "report", "export", "cache_clear", "graph",
                "traces"}  # fmt: skip
+
+
+@cache
+def call_natively() -> None:
+    """From now on calls try shortcuts by native code, which does what `__call__` does."""
+    if not calling.trouble():
+        calling.Trial(CompiledFunction, "hot", MISS, "call_generally", "run_eagerly",
+                      CompiledModule, "_compiled").install()  # fmt: skip

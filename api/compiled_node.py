@@ -95,28 +95,40 @@ class Split:
         return node
 
 
+NOTHING: Mapping[int, np.ndarray] = MappingProxyType({})
+# what is in the slots of a new node, beside what the call gives
+NEW_SLOTS: tuple[tuple[str, Any], ...] = (
+    ("before", None), ("exposed", NOTHING), ("extra", None), ("freed", None), ("given", NOTHING),
+    ("held", None), ("numbers", ()), ("reference", None), ("spent", frozenset()), ("states", ()),
+)  # fmt: skip
+
+
 class CompiledFunctionBackward(Node):
     """The node of a compiled function's results."""
 
     __module__ = "builtins"
-    freed: Any = None
-    numbers: tuple[int, ...] = ()  # the gradients that arrived last
-    spent: frozenset[int] = frozenset()  # those that may not arrive again
-    states: Sequence[Any] = ()  # of the generators before the call
+    __slots__ = ("before", "exposed", "freed", "given", "held", "inputs", "numbers", "reference",
+                 "saved", "spent", "split", "states", "versions")  # fmt: skip
+    freed: Any
+    numbers: tuple[int, ...]  # the gradients that arrived last
+    spent: frozenset[int]  # those that may not arrive again
+    states: Sequence[Any]  # of the generators before the call
     # results that must not be written: their memory, its storage, and the version that it had
-    held: dict[int, tuple[np.ndarray, Storage, int]] | None = None
-    reference: Any = None  # among `readers`
-    given: Mapping[int, np.ndarray] = MappingProxyType({})  # inputs that the call itself wrote over
-    before: Any = None  # inputs as they were before somebody wrote; see Note [Written inputs]
+    held: dict[int, tuple[np.ndarray, Storage, int]] | None
+    reference: Any  # among `readers`
+    given: Mapping[int, np.ndarray]  # inputs that the call itself wrote over
+    before: Any  # inputs as they were before somebody wrote; see Note [Written inputs]
     # inputs that NumPy's users may write to, as they were at the call
-    exposed: Mapping[int, np.ndarray] = MappingProxyType({})
+    exposed: Mapping[int, np.ndarray]
 
     def __init__(self, split: Split, inputs: list[Tensor], saved: list[Any]):
+        for slot, value in NEW_SLOTS:
+            setattr(self, slot, value)
         self.split, self.saved = split, saved
         self.inputs: Any = inputs
         self.versions = [0 if t._storage is None else t._storage.version for t in inputs]
         self.edges = tuple([history(inputs[k]) for k in split.wanted])
-        self.sequence, self.place, self.extra = next_sequence(), user_place(), None
+        self.sequence, self.place = next_sequence(), user_place()
 
     @property
     def plan(self) -> Split:  # type: ignore[override]
@@ -131,7 +143,7 @@ class CompiledFunctionBackward(Node):
     def out_types(self) -> tuple[TensorType, ...]:
         return self.split.function.out_types  # type: ignore[no-any-return]
 
-    def watch(self, results: list[Tensor]) -> None:
+    def watch(self, results: Sequence[Tensor]) -> None:
         """Backward will look at inputs and results again."""
         self.reference = reads_later(self)
         for tensor in self.inputs:

@@ -67,6 +67,8 @@ forking.renew(_renew_locks)
 class CompiledFunction(Inspected):
     """A function that is recorded, compiled and replayed; see `compile`."""
 
+    __slots__ = ("hot",)  # native code reads it: runtime/calling.py
+
     def __init__(self, function: Any, options: dict[str, Any]):
         self.function = function
         self.options = options
@@ -99,6 +101,10 @@ class CompiledFunction(Inspected):
                 return self.run_eagerly(args, kwargs)  # see Note [Errors in native code]
             if result is not MISS:
                 return result
+        return self.call_generally(args, kwargs)
+
+    def call_generally(self, args: Any, kwargs: Any) -> Any:
+        """A call that no shortcut serves."""
         if state.top is not state.bottom and state.top is not state.marking:
             # inside another recording or transform: inline
             return self.function(*args, **kwargs)
@@ -128,7 +134,7 @@ class CompiledFunction(Inspected):
                 try:
                     result = trace.rewinding(trace.replay)(leaves)
                 except PackFailed as failed:
-                    trace.hits += failed.is_done
+                    trace.replays += failed.is_done
                     return failed.run_eagerly(self.function, *call)
                 except Exception:
                     return self.run_eagerly(*call)  # see Note [Errors in native code]
@@ -142,6 +148,9 @@ class CompiledFunction(Inspected):
         """The next call like this one need not come that far."""
         if trace.packs:
             return  # hooks are Python
+        from .compiled_module import call_natively
+
+        call_natively()
         made = shortcut(trace, structure, leaves, self.specialised)
         with self.lock:
             self.shortcuts.pop(id(trace), None)

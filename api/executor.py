@@ -32,6 +32,8 @@ class Executor:
     for they change neither inputs nor what outputs are.
     """
 
+    __slots__ = ("__dict__", "__weakref__", "call")  # bound calls watch that slot
+
     def __init__(
         self,
         source: Graph,

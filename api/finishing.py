@@ -8,17 +8,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compiled_node import CompiledFunctionBackward
-from .ir.places import user_place
+from .compiled_node import NEW_SLOTS, CompiledFunctionBackward
+from .ir.places import OUR_FILES, user_place
+from .runtime.history import Eager, History
 from .segments import Context
 from .sources import Argument, Captured, Direct, Given, Plain
+from .tracer.facts import LeafFacts
 from .tracer.history import history
-from .tracer.tape import next_sequence
+from .tracer.readers import readers
+from .tracer.storage import Storage, exposed
+from .tracer.tape import ACCUMULATOR_SLOTS, AccumulateGrad, next_sequence
+from .tracer.tensor import Tensor
 from .unpacking import Writer, packing
 
-NAMES = {"Context": Context, "Node": CompiledFunctionBackward, "history": history,
-         "new": object.__new__, "next_sequence": next_sequence,
-         "user_place": user_place}  # fmt: skip
+NAMES = {"Context": Context, "Node": CompiledFunctionBackward, "user_place": user_place}
+
+
+EAGER = Eager(
+    Tensor, Storage, LeafFacts, AccumulateGrad, ACCUMULATOR_SLOTS, next_sequence, history,
+    user_place, OUR_FILES, readers, readers.discard, exposed,
+)  # fmt: skip
+
+
+def native_history(split: Any, inputs: list[tuple[int, Any]], linked: list[bool],
+                   depth: int) -> History:  # fmt: skip
+    """As `Split.connect`, by native code; `depth` frames are ours."""
+    slots = (*NEW_SLOTS, ("split", split))
+    watch = CompiledFunctionBackward.watch if split.rereads else None
+    return History(EAGER, CompiledFunctionBackward, slots, inputs, split.wanted, linked, watch,
+                   bool(split.function.held), depth)  # fmt: skip
 
 
 class Ending:
@@ -36,6 +54,10 @@ class Ending:
         self.has_context = False
         self.result = "made"
 
+    def is_native(self) -> bool:
+        """Is nothing left to do in Python?"""
+        return not self.lines and self.result == "made"
+
     def results(self) -> str:
         """All results, None for those that were put elsewhere."""
         texts = (f"r{k}" if k in self.known else "None" for k in range(self.result_count))
@@ -51,23 +73,22 @@ class Ending:
         for place, count in places:
             self.lines.append(f"{self.arguments[place]}.storage_.note_write(here, {count})")
 
+    def note_states(self, position: int) -> None:
+        """The node that native code gave to a result learns what was drawn from."""
+        self.lines.append(f"r{position}._node.states = states")
+
     def give_history(self, split: Any, sources: list[Any], saved: list[int]) -> None:
         """As `Split.connect`."""
         inputs = [self.source(source) for source in sources]
         kept = ", ".join(f"made[{k}]" for k in saved)
-        versions = (f"0 if (s := {x}._storage) is None else s.version" for x in inputs)
-        edges = "".join(f"history({inputs[k]}), " for k in split.wanted)
-        self.lines += [
-            "node = new(Node)",
-            f"node.split = {self.constant(split)}; node.saved = [{kept}]; node.extra = None",
-            f"node.inputs = [{', '.join(inputs)}]; node.versions = [{', '.join(versions)}]",
-            f"node.edges = ({edges}); node.sequence = next_sequence(); node.place = user_place()",
-        ]
+        self.lines.append(f"node = Node({self.constant(split)}, [{', '.join(inputs)}], [{kept}])")
         for number, position in enumerate(split.function.differentiable):
             r = f"r{position}"
             self.lines.append(f"{r}._node = node; {r}._nr = {number}; {r}._requires_grad = True")
         if split.rereads:
             self.lines.append(f"node.watch({self.results()})")
+        if split.function.generators:
+            self.lines.append("node.states = states")
 
     def source(self, source: Any) -> str:
         """A tensor that the trace reads."""

@@ -17,6 +17,13 @@ def as_tensor(result: Array, dtype: Any) -> Array:
     return replace(result, holder=Tensor, slot="_array", facts=new_slots(dtype))
 
 
+def with_history(result: Array, number: int) -> Array:
+    """A result of `as_tensor` that gets a node, among whose outputs it is this one."""
+    facts = {**dict(result.facts), "_nr": number, "_requires_grad": True}
+    del facts["_node"]
+    return replace(result, facts=tuple(facts.items()))
+
+
 def new_slots(dtype: Any) -> tuple[tuple[str, Any], ...]:
     """What is in the slots of a new tensor, except its array."""
     like = Tensor._wrap(np.empty(0, dtype.storage), dtype)

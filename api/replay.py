@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .ir.bind import epoch, state
 from .ir.graph import Graph
 from .packing import PackedFunction
@@ -40,14 +42,28 @@ class Trace:
         self.graphs: list[Graph] = []
         self.generators: dict[Any, None] = {}  # that its paths draw from
         self.written: list[tuple[list[Any], Any]] = []  # of paths that write: what is shared
-        self.hits = 0
+        self.replays = 0
+        self.counter = np.zeros(1, np.int64)  # of calls that native code served by itself
         self.used = 0  # when it served last, counted in the function's calls
-        self.rebinds = 0  # native shortcuts made in a row without a call that they served
+        self.rebinds = self.served = 0  # shortcuts made in a row without a call that they served
         self.root: Segment | None = None
         self.loaded = False
         self.packs = path.packs
         self.packed: Any = None  # what runs then: see Note [Packed calls]
         self.insert(path)
+
+    @property
+    def hits(self) -> int:
+        """How many calls it served."""
+        return self.replays + int(self.counter[0])
+
+    def may_bind(self, limit: int) -> bool:
+        """Were fewer shortcuts than that made since one served a call? This will be one more."""
+        served = int(self.counter[0])
+        if served != self.served:
+            self.rebinds, self.served = 0, served
+        self.rebinds += 1
+        return self.rebinds <= limit
 
     def insert(self, path: Path) -> None:
         """Adds a path; segments it shares with earlier paths are kept."""
@@ -113,7 +129,7 @@ class Trace:
                 for tensor in results:
                     tensor._mark = "inference"
             if segment.end is not None:
-                self.hits += 1
+                self.replays += 1
                 return segment.end.finish(leaves, results)
             values.update(zip(segment.keys_out, results))
             outcome = bool(values[segment.condition])

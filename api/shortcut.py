@@ -34,15 +34,14 @@ def shortcut(trace: Trace, structure: Any, leaves: list[Any], specialised: set[i
     if taken is None:
         return None
     replay, branches = None, trace.root.end is None
-    if trace.rebinds < MAX_REBINDS:
-        trace.rebinds += 1
+    if trace.may_bind(MAX_REBINDS):
         try:
             if branches:
                 replay = branching_replay(Branching(trace, leaves, specialised).first, taken)
             else:
-                replay = bound_replay(trace, Binding(trace, leaves, specialised, taken), taken)
+                replay = bound_replay(Binding(trace, leaves, specialised, taken), taken)
         except Unbindable:
-            trace.rebinds = MAX_REBINDS
+            trace.rebinds = MAX_REBINDS  # not again
     if replay is None and not branches and not (
             any(isinstance(s, Reached) for s in trace.root.sources)):  # fmt: skip
         replay = gathered_replay(trace, leaves, specialised, unpacker(structure))
@@ -50,28 +49,18 @@ def shortcut(trace: Trace, structure: Any, leaves: list[Any], specialised: set[i
     return None if replay is None else trace.rewinding(replay)
 
 
-def bound_replay(trace: Trace, binding: Binding, taken: Writer) -> Any:
+def bound_replay(binding: Binding, taken: Writer) -> Any:
     """One native call that checks, runs and makes results, in code for this trace."""
-    lines = [*binding.lines(), "trace.hits += 1; trace.rebinds = 0",
-             f"return {binding.ending.result}"]  # fmt: skip
-    return in_the_same_state("bound_replay", taken, lines, trace=trace, **binding.names())
+    if binding.packed:
+        return binding.call
+    lines = [*taken.lines, *binding.lines(), f"return {binding.ending.result}"]
+    return taken.function("bound_replay", MISS, lines, **binding.names())
 
 
 def branching_replay(first: Any, taken: Writer) -> Any:
     """The call of a tree's first segment, which goes on by itself; see branching.py."""
-    lines = [f"return first({', '.join(taken.leaves)})"]
-    return in_the_same_state("branching_replay", taken, lines, first=first)
-
-
-def in_the_same_state(name: str, taken: Writer, lines: list[str], **names: Any) -> Any:
-    """A function of a call's arguments, for as long as the modes of eager are what they are now."""
-    unlike = (
-        "state.top is not top or state.grad_enabled is not grad or state.inference is not quiet"
-    )
-    return taken.function(
-        name, MISS, [f"if {unlike}: return missing", *taken.lines, *lines], state=state,
-        top=state.top, grad=state.grad_enabled, quiet=state.inference, **names,
-    )  # fmt: skip
+    lines = [*taken.lines, f"return first({', '.join(taken.leaves)})"]
+    return taken.function("branching_replay", MISS, lines, first=first)
 
 
 def gathered_replay(trace: Trace, leaves: list[Any], specialised: set[int], unpack: Any) -> Any:
@@ -124,7 +113,7 @@ def gathered_replay(trace: Trace, leaves: list[Any], specialised: set[int], unpa
         if inference:
             for tensor in results:
                 tensor._mark = "inference"
-        trace.hits += 1
+        trace.replays += 1
         return results[0] if single else end.finish(args, results)
 
     return replay

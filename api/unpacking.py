@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,6 +25,9 @@ def taking_apart(structure: Any) -> Writer | None:
     try:
         writer.take("args", args, known=True)
         writer.take("kwargs", kwargs, known=True)
+        parts = (*split(args)[1], *split(kwargs)[1])
+        if all(part is None for part in parts) and all(type(name) is str for name in kwargs[1]):
+            writer.keywords = [sys.intern(name) for name in kwargs[1]]
     except UnknownContainer:
         return None
     return writer
@@ -69,6 +73,8 @@ class Writer:
         self.lines: list[str] = []
         self.leaves: list[str] = []
         self.constants: dict[str, Any] = {}
+        # where all leaves are arguments themselves: the names of those that are given by name
+        self.keywords: list[str] | None = None
         self.names: Iterator[str] = (f"v{k}" for k in itertools.count())
 
     def take(self, value: str, structure: Any, known: bool = False) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .history import History
 from .memory import Arena
 
 
@@ -80,7 +81,11 @@ class Call:
     A negative place: it is checked and not passed on. `bound`: places with pointers that are the
     same at each call. `watched`: addresses with words that must be there for the call to be
     accepted (see watch.py). `held`: addresses of objects that a call must keep alive while the
-    GIL is released; the watched words must have shown that they live. These need native code.
+    GIL is released; the watched words must have shown that they live. `history`: what results get;
+    the first of them are shown, the others saved. `modes`: of `watch.modes`. `counter`: an int64
+    that counts the calls that ran. `declined`: the answer where there is no slow path. `failed` is
+    given a status, and answers for it. `keywords`: it is called with a tuple of arguments and a
+    dict, which must have these keys, in this order. All of these need native code.
     """
 
     entry: int
@@ -100,6 +105,12 @@ class Call:
     bound: Sequence[tuple[int, int]] = ()
     watched: Sequence[tuple[int, int]] = ()
     held: Sequence[int] = ()
+    history: History | None = None
+    modes: int = 0
+    counter: np.ndarray | None = None
+    declined: object = NotImplemented
+    failed: Callable[[int], Any] | None = None
+    keywords: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         for argument in self.arguments:

@@ -1,6 +1,6 @@
 ; The one function behind every callable that fastcall.py makes (METH_FASTCALL). What differs from
 ; callable to callable is a table of 64-bit words, the data of `self`, which is an ndarray.
-; objects.ll comes before this text. Words after a dollar are offsets from layout.py, and the
+; objects.ll and history.ll come before this text. Words after a dollar are offsets from layout.py, and the
 ; flags of fastcall.py.
 ;
 ; Invariants
@@ -13,12 +13,20 @@
 
 declare ptr @wengert_arena_take(ptr, i64)
 declare void @wengert_arena_give(ptr, ptr)
+declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
+declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; Followed by a %Record for each argument, then for each result
-%Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, ptr, i64, ptr }
+%Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, ptr, i64, ptr, ptr, ptr, ptr,
+                ptr, ptr, i64, ptr }
 ; 0 arguments  1 results  2 entry  3 flags  4 arena  5 arena's size  6 slow  7 pairs  8 their list
 ; 9 how many pointers the entry takes  10 those that are always the same: a count, places, pointers
 ; 11 memory that must be as listed  12 and 13 objects to hold while the GIL is released
+; 14 the history that results get, or null  15 modes of the thread that must be so, or null
+; 16 a counter of calls that ran, or null  17 the answer where there is no slow path
+; 18 what is given the status, or null  19 how many of the results are shown: the rest is saved
+; 20 keywords: a count and names
 
 ; Fills in the arguments' pointers and the objects they belong to; false if one does not fit.
 define internal i1 @check(ptr %table, ptr %args, ptr %pointers, ptr %held) {
@@ -325,7 +333,7 @@ poor:
   ret { i1, i64 } { i1 false, i64 0 }
 }
 
-; The answer to arguments that do not fit: the slow path's, or NotImplemented.
+; The answer to arguments that do not fit: the slow path's, or always the same.
 define internal ptr @decline(ptr %table, ptr %args, i64 %nargs) noinline cold {
 entry:
   %slow.p = getelementptr %Table, ptr %table, i32 0, i32 6
@@ -333,8 +341,10 @@ entry:
   %none = icmp eq ptr %slow, null
   br i1 %none, label %not, label %call
 not:
-  call void @Py_IncRef(ptr @NotImplemented)
-  ret ptr @NotImplemented
+  %miss.p = getelementptr %Table, ptr %table, i32 0, i32 17
+  %miss = load ptr, ptr %miss.p
+  call void @Py_IncRef(ptr %miss)
+  ret ptr %miss
 call:
   call void @retain(ptr %args, i64 %nargs)
   %tuple = call ptr @tuple_of(ptr %args, i64 %nargs)
@@ -357,7 +367,15 @@ entry:
   %held = alloca ptr, i64 %count, align 16
   %copies = alloca ptr, i64 %count, align 16
   %right = icmp eq i64 %nargs, %count
-  br i1 %right, label %watch, label %no
+  br i1 %right, label %mode, label %no
+mode:
+  %modes.p = getelementptr %Table, ptr %table, i32 0, i32 15
+  %modes = load ptr, ptr %modes.p
+  %any.mode = icmp eq ptr %modes, null
+  br i1 %any.mode, label %watch, label %thread
+thread:
+  %usual = call i1 @same_modes(ptr %modes)
+  br i1 %usual, label %watch, label %no
 watch:
   %watched.p = getelementptr %Table, ptr %table, i32 0, i32 11
   %watched = load ptr, ptr %watched.p
@@ -377,7 +395,7 @@ fitted:
   %poor = icmp slt i64 %copied, 0
   br i1 %poor, label %error, label %go
 go:
-  %answer = call ptr @enter(ptr %table, ptr %own, ptr %held)
+  %answer = call ptr @enter(ptr %table, ptr %args, ptr %own, ptr %held)
   call void @release(ptr %copies, i64 %copied)
   ret ptr %answer
 error:
@@ -385,7 +403,7 @@ error:
 }
 
 ; Runs the entry on arguments that fit: the answer of the callable.
-define internal ptr @enter(ptr %table, ptr %own, ptr %held) {
+define internal ptr @enter(ptr %table, ptr %args, ptr %own, ptr %held) {
 entry:
   %results.p = getelementptr %Table, ptr %table, i32 0, i32 1
   %results = load i64, ptr %results.p
@@ -407,12 +425,59 @@ ended:
 report:
   call void @release(ptr %made, i64 %results)
   %number = call ptr @PyLong_FromLongLong(i64 %status)
+  %failed.p = getelementptr %Table, ptr %table, i32 0, i32 18
+  %failed = load ptr, ptr %failed.p
+  %told = icmp eq ptr %failed, null
+  br i1 %told, label %tell, label %judge
+tell:
   ret ptr %number
+judge:
+  %judged = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %failed, ptr %number, ptr null)
+  call void @Py_DecRef(ptr %number)
+  ret ptr %judged
 drop:
   call void @release(ptr %made, i64 %results)
   br label %error
 error:
   ret ptr null
+answer:
+  %finished = call ptr @finish(ptr %table, ptr %args, ptr %made)
+  ret ptr %finished
+}
+
+; The answer of a callable that ran, which takes over what was made.
+define internal ptr @finish(ptr %table, ptr %args, ptr %made) {
+entry:
+  %results.p = getelementptr %Table, ptr %table, i32 0, i32 1
+  %results = load i64, ptr %results.p
+  %shown.p = getelementptr %Table, ptr %table, i32 0, i32 19
+  %shown = load i64, ptr %shown.p
+  %history.p = getelementptr %Table, ptr %table, i32 0, i32 14
+  %history = load ptr, ptr %history.p
+  %rootless = icmp eq ptr %history, null
+  br i1 %rootless, label %count, label %connect
+connect:
+  %hidden = getelementptr ptr, ptr %made, i64 %shown
+  %hidden.count = sub i64 %results, %shown
+  %saved = call ptr @tuple_of(ptr %hidden, i64 %hidden.count)
+  %unsaved = icmp eq ptr %saved, null
+  br i1 %unsaved, label %poor, label %tie
+tie:
+  %tied = call i1 @give_history(ptr %history, ptr %args, ptr %made, i64 %shown, ptr %saved)
+  br i1 %tied, label %count, label %poor
+poor:
+  call void @release(ptr %made, i64 %shown)
+  ret ptr null
+count:
+  %counter.p = getelementptr %Table, ptr %table, i32 0, i32 16
+  %counter = load ptr, ptr %counter.p
+  %uncounted = icmp eq ptr %counter, null
+  br i1 %uncounted, label %answer, label %add
+add:
+  %before = load i64, ptr %counter
+  %now = add i64 %before, 1
+  store i64 %now, ptr %counter
+  br label %answer
 answer:
   %flags.p = getelementptr %Table, ptr %table, i32 0, i32 3
   %flags = load i64, ptr %flags.p
@@ -420,10 +485,10 @@ answer:
   %as.tuple = icmp ne i64 %several, 0
   br i1 %as.tuple, label %tuple, label %single
 tuple:
-  %packed = call ptr @tuple_of(ptr %made, i64 %results)
+  %packed = call ptr @tuple_of(ptr %made, i64 %shown)
   ret ptr %packed
 single:
-  %nothing = icmp eq i64 %results, 0
+  %nothing = icmp eq i64 %shown, 0
   br i1 %nothing, label %none, label %one
 none:
   call void @Py_IncRef(ptr @None)
@@ -431,6 +496,66 @@ none:
 one:
   %only = load ptr, ptr %made
   ret ptr %only
+}
+
+; The same for arguments in a tuple, and a dict with these keywords, in this order.
+define ptr @wengert_call_packed(ptr %self, ptr %both, i64 %nargs) {
+entry:
+  %table = call ptr @field(ptr %self, i64 ${DATA})
+  %names.p = getelementptr %Table, ptr %table, i32 0, i32 20
+  %names = load ptr, ptr %names.p
+  %two = icmp eq i64 %nargs, 2
+  br i1 %two, label %look, label %no
+look:
+  %tuple = call ptr @word(ptr %both, i64 0)
+  %dict = call ptr @word(ptr %both, i64 1)
+  %count = call i64 @number(ptr %tuple, i64 ${TUPLE_COUNT})
+  %items = getelementptr i8, ptr %tuple, i64 ${TUPLE_ITEMS}
+  %keywords = call ptr @field(ptr %dict, i64 ${DICT_USED})
+  %named = ptrtoint ptr %keywords to i64
+  %wanted = load i64, ptr %names
+  %as.many = icmp eq i64 %named, %wanted
+  br i1 %as.many, label %fit, label %no
+fit:
+  %none = icmp eq i64 %wanted, 0
+  br i1 %none, label %go, label %gather
+go:
+  %answer = call ptr @wengert_call(ptr %self, ptr %items, i64 %count)
+  ret ptr %answer
+gather:
+  %all = add i64 %count, %wanted
+  %args = alloca ptr, i64 %all, align 16
+  %size = mul i64 %count, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %args, ptr %items, i64 %size, i1 false)
+  %at = alloca i64, align 8
+  %key = alloca ptr, align 8
+  store i64 0, ptr %at
+  br label %next
+next:
+  %k = phi i64 [ 0, %gather ], [ %k1, %taken ]
+  %end = icmp eq i64 %k, %wanted
+  br i1 %end, label %whole, label %take
+take:
+  %to.k = add i64 %count, %k
+  %to = getelementptr ptr, ptr %args, i64 %to.k
+  %more = call i32 @PyDict_Next(ptr %dict, ptr %at, ptr %key, ptr %to)
+  %k1 = add i64 %k, 1
+  %name = call ptr @word(ptr %names, i64 %k1)
+  %found = load ptr, ptr %key
+  %same = icmp eq ptr %found, %name
+  br i1 %same, label %taken, label %compare
+compare:
+  %equal = call i32 @PyObject_RichCompareBool(ptr %found, ptr %name, i32 ${EQUAL})
+  %alike = icmp eq i32 %equal, 1
+  br i1 %alike, label %taken, label %no
+taken:
+  br label %next
+whole:
+  %answer.all = call ptr @wengert_call(ptr %self, ptr %args, i64 %all)
+  ret ptr %answer.all
+no:
+  %declined = call ptr @decline(ptr %table, ptr %both, i64 %nargs)
+  ret ptr %declined
 }
 
 ; Has memory changed? `self` is a list of addresses and words.

@@ -36,6 +36,7 @@ import numpy as np
 from . import cache as object_cache
 from . import jit, layout
 from .expected import Argument, Array, Call, Fixed, Float
+from .history import PLACES
 from .memory import Arena, arena_code
 from .stand_in import stand_in
 
@@ -92,13 +93,19 @@ class Table(np.ndarray):
 def text() -> str:
     """The LLVM text behind all callables."""
     here = Path(__file__).parent
-    parts = (here / "objects.ll").read_text() + (here / "fastcall.ll").read_text()
+    files = ("objects.ll", "history.ll", "fastcall.ll")
+    parts = "".join((here / name).read_text() for name in files)
     return string.Template(parts).substitute(
         TYPE=layout.TYPE,
         DATA=layout.DATA,
         ND=layout.ND,
         DIMS=layout.DIMS,
         STRIDES=layout.STRIDES,
+        BASE=layout.BASE,
+        DICT_USED=layout.DICT_USED,
+        DICT_VERSION=layout.DICT_VERSION,
+        TUPLE_COUNT=layout.TUPLE_SIZE // 8,
+        TUPLE_ITEMS=layout.TUPLE_ITEMS,
         DESCR=layout.DESCR,
         FLAGS=layout.FLAGS,
         FLOAT=layout.FLOAT,
@@ -111,6 +118,8 @@ def text() -> str:
         A_NUMBER=A_NUMBER,
         A_COPY=A_COPY,
         C_ORDER=layout.C_ORDER,
+        EQUAL=layout.EQUAL,
+        **PLACES,
     )
 
 
@@ -118,7 +127,7 @@ def text() -> str:
 def _library() -> jit.Library:
     return object_cache.build(
         text(),
-        ["wengert_call", "wengert_unchanged"],
+        ["wengert_call", "wengert_call_packed", "wengert_unchanged"],
         {**layout.imports(), **arena_code().addresses},
         options=jit.LIGHT,
     )
@@ -134,7 +143,8 @@ def _new_function() -> Callable[..., Any]:
 def _native(call: Call) -> Callable[..., Any]:
     table = _table_of(call)
     table.keep.append(call)
-    return _function(call.name, "wengert_call", table)
+    symbol = "wengert_call" if call.keywords is None else "wengert_call_packed"
+    return _function(call.name, symbol, table)
 
 
 def unchanged(words: Sequence[tuple[int, int]]) -> Callable[[], bool]:
@@ -185,6 +195,13 @@ def _table_of(call: Call) -> Table:
         words(_listed(call.watched)) if call.watched else 0,
         len(call.held),
         words(call.held),
+        0 if call.history is None else words(call.history.words(words)),
+        call.modes,
+        0 if call.counter is None else call.counter.ctypes.data,
+        id(call.declined),
+        id(call.failed) if call.failed else 0,
+        len(call.results) if call.history is None else len(call.history.linked),
+        words([len(call.keywords or ()), *map(id, call.keywords or ())]),
     ]
     records = []
     for expected, place in zip((*call.arguments, *call.results), call.order):

@@ -165,7 +165,8 @@ class Runnable:
         )  # fmt: skip
 
     def bound(self, arguments: Sequence[Any], places: Sequence[int], results: dict[int, Array],
-              bound: dict[int, int], apart: bool = True, **more: Any) -> Any:  # fmt: skip
+              bound: dict[int, int], apart: bool = True, keep: Sequence[object] = (),
+              name: str = "bound_call", **more: Any) -> Any:  # fmt: skip
         """The entry for callers whose other pointers, of inputs or results, are always the same.
 
         It makes the results in `results`, by number, and answers with these, or a status, or
@@ -175,8 +176,9 @@ class Runnable:
             return None
         return make(
             self.steps[0].address, arguments, list(results.values()),  # type: ignore[union-attr]
-            name=self.program.name, release_gil=self.long, status=True,
-            arena=self.arena, arena_size=self.plan.total, keep=[self.code, self.steps[0], self],
+            name=name, release_gil=self.long, status=True,
+            arena=self.arena, arena_size=self.plan.total,
+            keep=[self.code, self.steps[0], self, *keep],
             places=[*places, *(len(self.inputs) + k for k in results)],
             bound=list(bound.items()), apart=apart, **more,
         )  # fmt: skip

@@ -18,13 +18,16 @@ import numpy as np
 
 HEAD = object.__basicsize__  # reference count and type
 TYPE = HEAD - 8
-DATA, ND, DIMS, STRIDES, DESCR, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 40, 48))
+DATA, ND, DIMS, STRIDES, BASE, DESCR, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 32, 40, 48))
 FLOAT = HEAD
 INT_SIZE = HEAD
+DICT_USED, DICT_VERSION, DICT_KEYS = HEAD, HEAD + 8, HEAD + 16
+TUPLE_SIZE, TUPLE_ITEMS = HEAD, HEAD + 8
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 NEW_COPY, NEW_FROM_DESCR = 85, 94  # indices in NumPy's table of functions
 C_ORDER = 0
+EQUAL = 2  # Py_EQ
 
 PYTHON_FUNCTIONS = (
     "Py_IncRef",
@@ -37,6 +40,22 @@ PYTHON_FUNCTIONS = (
     "PyLong_FromLongLong",
     "PyObject_CallObject",
     "PyType_GenericAlloc",
+    "PyObject_CallFunctionObjArgs",
+    "PyObject_GetAttr",
+    "PyDict_GetItem",
+    "PyFrame_GetCode",
+    "PyFrame_GetBack",
+    "PyIter_Next",
+    "PyWeakref_NewRef",
+    "PyWeakref_GetObject",
+    "PySet_Add",
+    "PyDict_Contains",
+    "PyDict_Next",
+    "PyObject_RichCompareBool",
+    "PyLong_FromVoidPtr",
+    "PyThreadState_Get",
+    "PyThreadState_GetID",
+    "PyErr_Clear",
 )
 
 
@@ -77,7 +96,8 @@ def trouble() -> str:
     if HEAD != 16 or ctypes.sizeof(ctypes.c_void_p) != 8:
         return f"an object's head has {HEAD} bytes, not 16 (free-threaded Python's has 32)"
     try:
-        return _array_trouble() or _float_trouble() or _int_trouble() or _new_trouble()
+        return _array_trouble() or _float_trouble() or _int_trouble() or (
+            _container_trouble() or _new_trouble())  # fmt: skip
     except Exception as error:  # an unknown interpreter may fail in any way: that is an answer
         return f"the self-test failed: {error!r}"
 
@@ -109,6 +129,7 @@ def _fields(array: np.ndarray) -> dict[str, tuple[object, object]]:
         "type": (word_at(at + TYPE), id(np.ndarray)),
         "data": (word_at(at + DATA), array.__array_interface__["data"][0]),
         "nd": (ctypes.c_int32.from_address(at + ND).value, array.ndim),
+        "base": (word_at(at + BASE), 0 if array.base is None else id(array.base)),
         "descr": (word_at(at + DESCR), id(array.dtype)),
         "contiguous": (bool(flags & C_CONTIGUOUS), array.flags.c_contiguous),
         "aligned": (bool(flags & ALIGNED), array.flags.aligned),
@@ -133,6 +154,18 @@ def _int_trouble() -> str:
         digit = ctypes.c_uint32.from_address(id(value) + INT_SIZE + 8).value
         if digit != abs(value) or number_words(value) == number_words(-value):
             return f"int: the digit {digit} where Python says {value}"
+    return ""
+
+
+def _container_trouble() -> str:
+    for count in (0, 1, 5):
+        items = tuple(object() for _ in range(count))
+        found = word_at(id(items) + TUPLE_SIZE), _words(id(items) + TUPLE_ITEMS, count)
+        if found != (count, tuple(map(id, items))):
+            return f"tuple: {found} where Python says {count} and {items}"
+        table = dict.fromkeys(items)
+        if word_at(id(table) + DICT_USED) != count:
+            return f"dict: {word_at(id(table) + DICT_USED)} where Python says {count}"
     return ""
 
 
@@ -169,7 +202,7 @@ def slot_offset(cls: type, slot: str) -> int:
     """Where instances of `cls` keep the value of an entry of `__slots__`; found by trying."""
     probe: Any = object.__new__(cls)
     mark = object()
-    setattr(probe, slot, mark)
+    object.__setattr__(probe, slot, mark)
     for at in range(HEAD, cls.__basicsize__, 8):
         if word_at(id(probe) + at) == id(mark):
             return at

@@ -191,13 +191,20 @@ fill:
   store ptr %array, ptr %at
   %facts.p = getelementptr %Record, ptr %record, i32 0, i32 11
   %facts = load ptr, ptr %facts.p
+  call void @fill(ptr %holder, ptr %facts)
+  ret ptr %holder
+}
+
+; Puts objects into the slots of a new one: a count, then pairs of an offset and an object.
+define internal void @fill(ptr %holder, ptr %facts) alwaysinline {
+entry:
   %count = load i64, ptr %facts
   %pairs = getelementptr i64, ptr %facts, i64 1
   br label %next
 next:
-  %k = phi i64 [ 0, %fill ], [ %k1, %put ]
+  %k = phi i64 [ 0, %entry ], [ %k1, %put ]
   %end = icmp eq i64 %k, %count
-  br i1 %end, label %yes, label %put
+  br i1 %end, label %out, label %put
 put:
   %offset.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 0
   %object.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 1
@@ -208,8 +215,8 @@ put:
   store ptr %object, ptr %to
   %k1 = add i64 %k, 1
   br label %next
-yes:
-  ret ptr %holder
+out:
+  ret void
 }
 
 define internal void @release(ptr %objects, i64 %count) {

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from . import fastcall, layout
-from .layout import HEAD, word_at
+from .layout import DICT_KEYS, DICT_VERSION, HEAD, word_at
 
 Words = list[tuple[int, int]]  # addresses, and what is there
 
-DICT_VERSION, DICT_KEYS = HEAD + 8, HEAD + 16
+SET_USED = HEAD + 8
 CELL_VALUE = HEAD
 LIST_SIZE, LIST_ITEMS = HEAD, HEAD + 8
 FUNCTION_WORDS = 8  # globals, builtins, two names, code, defaults, named defaults, closure
@@ -73,6 +73,11 @@ def of_list(value: list[Any]) -> Words:
             *_now(*(items + 8 * k for k in range(len(value))))]  # fmt: skip
 
 
+def of_size(value: set[Any]) -> Words:
+    """How many items a set has."""
+    return _now(id(value) + SET_USED)
+
+
 def of_attributes(owner: Any) -> Words:
     """All attributes that an object has in its `__dict__`."""
     attributes = owner.__dict__
@@ -115,6 +120,21 @@ def renew(unchanged: Any) -> None:
     """From now on the callable compares with what is in memory now."""
     table = unchanged.__self__
     table[2::2] = [word_at(address) for address in table[1::2].tolist()]
+
+
+_modes: dict[Any, tuple[np.ndarray, Any]] = {}  # for good: there are few
+
+
+def modes(state: Any, **wanted: Any) -> int:
+    """The address of words that say what attributes a thread's `state` must have; for Calls."""
+    key = (id(state), *wanted, *map(id, wanted.values()))
+    if key not in _modes:
+        names = [sys.intern(name) for name in ("__dict__", *wanted)]
+        pairs = [id(x) for pair in zip(names[1:], wanted.values()) for x in pair]
+        nobody = 2**64 - 1  # no thread has this number
+        words = [nobody, 0, 0, id(state), id(names[0]), len(wanted), *pairs]
+        _modes[key] = np.array(words, np.uint64), (state, names, wanted)
+    return int(_modes[key][0].ctypes.data)
 
 
 def _now(*addresses: int) -> Words:
@@ -166,6 +186,9 @@ def _changes() -> Iterable[tuple[str, Words, Callable[[], Any]]]:
     items = [1000, 2000]
     yield "an item", of_list(items), lambda: items.__setitem__(1, 2001)
     yield "a list", of_list(items), lambda: items.append(3000)
+    names = {"a"}
+    yield "a set", of_size(names), lambda: names.add("b")
+    yield "a smaller set", of_size(names), lambda: names.discard("a")
     yield "defaults", of_function(set_cell), lambda: setattr(set_cell, "__defaults__", (1,))
     owner = _Owner()
     for _ in range(40):  # long enough for the interpreter to specialise the store

@@ -264,6 +264,12 @@ class AccumulateGrad(Node):
         return ["variable"]
 
 
+# what is in the slots of a new AccumulateGrad, beside its variable
+ACCUMULATOR_SLOTS: tuple[tuple[str, Any], ...] = (
+    ("edges", ()), ("extra", None), ("place", None), ("sequence", sys.maxsize),
+)  # fmt: skip
+
+
 def hook_table(tensor: Any) -> dict[int, Any]:
     """The table of hooks of a tensor: on the leaf, or on its place among its node's outputs."""
     node = tensor.grad_fn
@@ -309,7 +315,7 @@ def accumulator_of(leaf: Any) -> AccumulateGrad:
     if node is None:
         node = object.__new__(AccumulateGrad)
         node.variable, node.edges, node.sequence = leaf, (), sys.maxsize
-        node.place = node.extra = None
+        node.place = node.extra = None  # as in ACCUMULATOR_SLOTS
         facts.accumulator = weakref.ref(node)
     return node
 

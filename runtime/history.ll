@@ -1,0 +1,530 @@
+; What a call leaves behind beside its results: their node in the graph of eager, with what it
+; keeps. Between objects.ll and fastcall.ll. Words in braces that begin with H_ are places in the
+; list of history.py, which says what is there; the others are offsets from layout.py.
+;
+; Invariants
+; - All that is made here is what the Python of `CompiledFunctionBackward` makes, in that order.
+; - What is rare is left to Python: views, leaves without facts, files never seen, memory that
+;   NumPy's users hold.
+; - Objects that are not whole yet have null in their slots: who traverses or frees them may.
+
+declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
+declare ptr @PyObject_GetAttr(ptr, ptr)
+declare ptr @PyDict_GetItem(ptr, ptr)
+declare ptr @PyFrame_GetCode(ptr)
+declare ptr @PyFrame_GetBack(ptr)
+declare ptr @PyIter_Next(ptr)
+declare ptr @PyWeakref_NewRef(ptr, ptr)
+declare ptr @PyWeakref_GetObject(ptr)
+declare i32 @PySet_Add(ptr, ptr)
+declare i32 @PyDict_Contains(ptr, ptr)
+declare ptr @PyLong_FromVoidPtr(ptr)
+declare ptr @PyThreadState_Get()
+declare i64 @PyThreadState_GetID(ptr)
+declare void @PyErr_Clear()
+
+define internal ptr @word(ptr %list, i64 %k) alwaysinline {
+  %p = getelementptr ptr, ptr %list, i64 %k
+  %value = load ptr, ptr %p
+  ret ptr %value
+}
+
+define internal i64 @number(ptr %list, i64 %k) alwaysinline {
+  %p = getelementptr i64, ptr %list, i64 %k
+  %value = load i64, ptr %p
+  ret i64 %value
+}
+
+; Puts a reference into a slot that holds none.
+define internal void @put(ptr %object, i64 %offset, ptr %value) alwaysinline {
+  %at = getelementptr i8, ptr %object, i64 %offset
+  store ptr %value, ptr %at
+  ret void
+}
+
+; A new object of a class with these objects in its slots: a count, then pairs; null if there is no
+; memory.
+define internal ptr @new_object(ptr %class, ptr %facts) {
+entry:
+  %object = call ptr @PyType_GenericAlloc(ptr %class, i64 0)
+  %failed = icmp eq ptr %object, null
+  br i1 %failed, label %no, label %fill
+no:
+  ret ptr null
+fill:
+  call void @fill(ptr %object, ptr %facts)
+  ret ptr %object
+}
+
+; A tuple of two objects; takes over both references, of which the first may be null: an error.
+define internal ptr @pair(ptr %a, ptr %b) {
+entry:
+  %both = alloca [2 x ptr], align 16
+  %second = getelementptr ptr, ptr %both, i64 1
+  store ptr %a, ptr %both
+  store ptr %b, ptr %second
+  %failed = icmp eq ptr %a, null
+  br i1 %failed, label %no, label %yes
+no:
+  call void @Py_DecRef(ptr %b)
+  ret ptr null
+yes:
+  %tuple = call ptr @tuple_of(ptr %both, i64 2)
+  ret ptr %tuple
+}
+
+; The k-th tensor that the call read: an argument, or one that is always the same. Borrowed.
+define internal ptr @input(ptr %h, ptr %args, i64 %k) alwaysinline {
+entry:
+  %list = call ptr @word(ptr %h, i64 ${H_inputs})
+  %at.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 0
+  %fixed.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 1
+  %at = load i64, ptr %at.p
+  %given = icmp sge i64 %at, 0
+  br i1 %given, label %argument, label %fixed
+argument:
+  %arg = call ptr @word(ptr %args, i64 %at)
+  ret ptr %arg
+fixed:
+  %tensor = load ptr, ptr %fixed.p
+  ret ptr %tensor
+}
+
+; The version of a tensor's memory, borrowed.
+define internal ptr @version(ptr %h, ptr %tensor) alwaysinline {
+entry:
+  %slot = call i64 @number(ptr %h, i64 ${H_storage})
+  %storage = call ptr @field(ptr %tensor, i64 %slot)
+  %none = icmp eq ptr %storage, @None
+  br i1 %none, label %zero, label %look
+zero:
+  %first = call ptr @word(ptr %h, i64 ${H_zero})
+  ret ptr %first
+look:
+  %at = call i64 @number(ptr %h, i64 ${H_version})
+  %now = call ptr @field(ptr %storage, i64 %at)
+  ret ptr %now
+}
+
+; A leaf's AccumulateGrad, made if there is none; null on an error.
+define internal ptr @accumulator(ptr %h, ptr %leaf, ptr %facts) {
+entry:
+  %slot = call i64 @number(ptr %h, i64 ${H_accumulator})
+  %known = call ptr @field(ptr %facts, i64 %slot)
+  %none = icmp eq ptr %known, @None
+  br i1 %none, label %new, label %look
+look:
+  %live = call ptr @PyWeakref_GetObject(ptr %known)
+  %dead = icmp eq ptr %live, @None
+  br i1 %dead, label %new, label %yes
+yes:
+  call void @Py_IncRef(ptr %live)
+  ret ptr %live
+new:
+  %class = call ptr @word(ptr %h, i64 ${H_leaf_class})
+  %slots = call ptr @word(ptr %h, i64 ${H_leaf_slots})
+  %node = call ptr @new_object(ptr %class, ptr %slots)
+  %failed = icmp eq ptr %node, null
+  br i1 %failed, label %no, label %refer
+refer:
+  %variable = call i64 @number(ptr %h, i64 ${H_variable})
+  call void @Py_IncRef(ptr %leaf)
+  call void @put(ptr %node, i64 %variable, ptr %leaf)
+  %reference = call ptr @PyWeakref_NewRef(ptr %node, ptr null)
+  %poor = icmp eq ptr %reference, null
+  br i1 %poor, label %drop, label %keep
+drop:
+  call void @Py_DecRef(ptr %node)
+  ret ptr null
+keep:
+  %before = call ptr @field(ptr %facts, i64 %slot)
+  call void @put(ptr %facts, i64 %slot, ptr %reference)
+  call void @Py_DecRef(ptr %before)
+  ret ptr %node
+no:
+  ret ptr null
+}
+
+; `history(tensor)` of one that requires grad: the edge that its gradients take.
+define internal ptr @edge(ptr %h, ptr %tensor) {
+entry:
+  %view.slot = call i64 @number(ptr %h, i64 ${H_view})
+  %view = call ptr @field(ptr %tensor, i64 %view.slot)
+  %plain = icmp eq ptr %view, @None
+  br i1 %plain, label %own, label %ask
+own:
+  %node.slot = call i64 @number(ptr %h, i64 ${H_node})
+  %node = call ptr @field(ptr %tensor, i64 %node.slot)
+  %leaf = icmp eq ptr %node, @None
+  br i1 %leaf, label %facts, label %result
+result:
+  %number.slot = call i64 @number(ptr %h, i64 ${H_number})
+  %which = call ptr @field(ptr %tensor, i64 %number.slot)
+  call void @Py_IncRef(ptr %node)
+  call void @Py_IncRef(ptr %which)
+  %inner = call ptr @pair(ptr %node, ptr %which)
+  ret ptr %inner
+facts:
+  %leaf.slot = call i64 @number(ptr %h, i64 ${H_leaf})
+  %known = call ptr @field(ptr %tensor, i64 %leaf.slot)
+  %unknown = icmp eq ptr %known, @None
+  br i1 %unknown, label %ask, label %end
+end:
+  %sum = call ptr @accumulator(ptr %h, ptr %tensor, ptr %known)
+  %zero = call ptr @word(ptr %h, i64 ${H_zero})
+  call void @Py_IncRef(ptr %zero)
+  %outer = call ptr @pair(ptr %sum, ptr %zero)
+  ret ptr %outer
+ask:
+  %history = call ptr @word(ptr %h, i64 ${H_history})
+  %asked = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %history, ptr %tensor, ptr null)
+  ret ptr %asked
+}
+
+; The user's code and where in it he is: `user_place()`.
+define internal ptr @place(ptr %h) {
+entry:
+  %getframe = call ptr @word(ptr %h, i64 ${H_getframe})
+  %depth = call ptr @word(ptr %h, i64 ${H_depth})
+  %ours = call ptr @word(ptr %h, i64 ${H_files})
+  %first = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %getframe, ptr %depth, ptr null)
+  br label %next
+next:
+  %frame = phi ptr [ %first, %entry ], [ %back, %further ]
+  %none = icmp eq ptr %frame, null
+  br i1 %none, label %lost, label %look
+look:
+  %code = call ptr @PyFrame_GetCode(ptr %frame)
+  %file.name = call ptr @word(ptr %h, i64 ${H_co_filename})
+  %file = call ptr @PyObject_GetAttr(ptr %code, ptr %file.name)
+  %nameless = icmp eq ptr %file, null
+  br i1 %nameless, label %unknown, label %named
+named:
+  %known = call ptr @PyDict_GetItem(ptr %ours, ptr %file)
+  call void @Py_DecRef(ptr %file)
+  %is.users = icmp eq ptr %known, @False
+  br i1 %is.users, label %users, label %library
+library:
+  %is.ours = icmp eq ptr %known, @True
+  br i1 %is.ours, label %further, label %unknown
+further:
+  call void @Py_DecRef(ptr %code)
+  %back = call ptr @PyFrame_GetBack(ptr %frame)
+  call void @Py_DecRef(ptr %frame)
+  br label %next
+users:
+  %at.name = call ptr @word(ptr %h, i64 ${H_f_lasti})
+  %at = call ptr @PyObject_GetAttr(ptr %frame, ptr %at.name)
+  call void @Py_DecRef(ptr %frame)
+  %failed = icmp eq ptr %at, null
+  br i1 %failed, label %drop, label %found
+found:
+  %found.place = call ptr @pair(ptr %code, ptr %at)
+  ret ptr %found.place
+drop:
+  call void @Py_DecRef(ptr %code)
+  ret ptr null
+unknown:
+  call void @Py_DecRef(ptr %code)
+  call void @Py_DecRef(ptr %frame)
+  br label %lost
+lost:
+  call void @PyErr_Clear()
+  %user_place = call ptr @word(ptr %h, i64 ${H_user_place})
+  %asked = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %user_place, ptr null)
+  ret ptr %asked
+}
+
+; Whether others than tensors may hold the memory of an array: 1 or 0, -1 on an error.
+define internal i32 @is_exposed(ptr %exposed, ptr %array) {
+entry:
+  br label %next
+next:
+  %owner = phi ptr [ %array, %entry ], [ %base, %further ]
+  %base = call ptr @field(ptr %owner, i64 ${BASE})
+  %owns = icmp eq ptr %base, null
+  br i1 %owns, label %bottom, label %further
+further:
+  %type = call ptr @field(ptr %base, i64 ${TYPE})
+  %plain = icmp eq ptr %type, @ndarray
+  br i1 %plain, label %next, label %yes
+bottom:
+  %count = call ptr @field(ptr %exposed, i64 ${DICT_USED})
+  %none = icmp eq ptr %count, null
+  br i1 %none, label %no, label %look
+look:
+  %id = call ptr @PyLong_FromVoidPtr(ptr %owner)
+  %failed = icmp eq ptr %id, null
+  br i1 %failed, label %error, label %find
+find:
+  %found = call i32 @PyDict_Contains(ptr %exposed, ptr %id)
+  call void @Py_DecRef(ptr %id)
+  ret i32 %found
+yes:
+  ret i32 1
+no:
+  ret i32 0
+error:
+  ret i32 -1
+}
+
+; The same for all tensors that the call read.
+define internal i32 @are_exposed(ptr %h, ptr %args) {
+entry:
+  %exposed = call ptr @word(ptr %h, i64 ${H_exposed})
+  %count = call i64 @number(ptr %h, i64 ${H_input_count})
+  %slot = call i64 @number(ptr %h, i64 ${H_array})
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %one ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %no, label %one
+one:
+  %tensor = call ptr @input(ptr %h, ptr %args, i64 %k)
+  %array = call ptr @field(ptr %tensor, i64 %slot)
+  %found = call i32 @is_exposed(ptr %exposed, ptr %array)
+  %private = icmp eq i32 %found, 0
+  %k1 = add i64 %k, 1
+  br i1 %private, label %next, label %yes
+yes:
+  ret i32 %found
+no:
+  ret i32 0
+}
+
+; Backward will read again: whoever writes must tell. `node.watch(results)`.
+define internal i1 @reads_later(ptr %h, ptr %args, ptr %node, ptr %made, i64 %shown) {
+entry:
+  %readers = call ptr @word(ptr %h, i64 ${H_readers})
+  %never = icmp eq ptr %readers, null
+  br i1 %never, label %yes, label %look
+look:
+  %holds = call i64 @number(ptr %h, i64 ${H_holds})
+  %none = icmp eq i64 %holds, 0
+  br i1 %none, label %memory, label %ask
+memory:
+  %seen = call i32 @are_exposed(ptr %h, ptr %args)
+  switch i32 %seen, label %no [ i32 0, label %refer
+                                i32 1, label %ask ]
+refer:
+  %forget = call ptr @word(ptr %h, i64 ${H_forget})
+  %reference = call ptr @PyWeakref_NewRef(ptr %node, ptr %forget)
+  %poor = icmp eq ptr %reference, null
+  br i1 %poor, label %no, label %add
+add:
+  %slot = call i64 @number(ptr %h, i64 ${H_reference})
+  %before = call ptr @field(ptr %node, i64 %slot)
+  call void @put(ptr %node, i64 %slot, ptr %reference)
+  call void @Py_DecRef(ptr %before)
+  %added = call i32 @PySet_Add(ptr %readers, ptr %reference)
+  %well = icmp eq i32 %added, 0
+  ret i1 %well
+ask:
+  call void @retain(ptr %made, i64 %shown)
+  %results = call ptr @tuple_of(ptr %made, i64 %shown)
+  %lost = icmp eq ptr %results, null
+  br i1 %lost, label %no, label %call
+call:
+  %watch = call ptr @word(ptr %h, i64 ${H_watch})
+  %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %watch, ptr %node, ptr %results,
+                                                              ptr null)
+  call void @Py_DecRef(ptr %results)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %no, label %done
+done:
+  call void @Py_DecRef(ptr %answer)
+  br label %yes
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Fills the node's tuples: of the tensors read, their versions, the edges of those in `wanted`.
+define internal i1 @keep_inputs(ptr %h, ptr %args, ptr %node) {
+entry:
+  %count = call i64 @number(ptr %h, i64 ${H_input_count})
+  %wanted.count = call i64 @number(ptr %h, i64 ${H_wanted_count})
+  %wanted = call ptr @word(ptr %h, i64 ${H_wanted})
+  %tensors = alloca ptr, i64 %count, align 16
+  %versions = alloca ptr, i64 %count, align 16
+  %edges = alloca ptr, i64 %wanted.count, align 16
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %one ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %edging, label %one
+one:
+  %tensor = call ptr @input(ptr %h, ptr %args, i64 %k)
+  %version = call ptr @version(ptr %h, ptr %tensor)
+  %tensor.p = getelementptr ptr, ptr %tensors, i64 %k
+  %version.p = getelementptr ptr, ptr %versions, i64 %k
+  store ptr %tensor, ptr %tensor.p
+  store ptr %version, ptr %version.p
+  %k1 = add i64 %k, 1
+  br label %next
+edging:
+  call void @retain(ptr %tensors, i64 %count)
+  call void @retain(ptr %versions, i64 %count)
+  %tensors.all = call ptr @tuple_of(ptr %tensors, i64 %count)
+  %versions.all = call ptr @tuple_of(ptr %versions, i64 %count)
+  %inputs.slot = call i64 @number(ptr %h, i64 ${H_inputs_slot})
+  %versions.slot = call i64 @number(ptr %h, i64 ${H_versions_slot})
+  call void @put(ptr %node, i64 %inputs.slot, ptr %tensors.all)
+  call void @put(ptr %node, i64 %versions.slot, ptr %versions.all)
+  %no.tensors = icmp eq ptr %tensors.all, null
+  %no.versions = icmp eq ptr %versions.all, null
+  %poor = or i1 %no.tensors, %no.versions
+  br i1 %poor, label %no, label %again
+again:
+  %i = phi i64 [ 0, %edging ], [ %i1, %kept ]
+  %last = icmp eq i64 %i, %wanted.count
+  br i1 %last, label %all, label %connect
+connect:
+  %at = call i64 @number(ptr %wanted, i64 %i)
+  %from = call ptr @input(ptr %h, ptr %args, i64 %at)
+  %edge = call ptr @edge(ptr %h, ptr %from)
+  %failed = icmp eq ptr %edge, null
+  br i1 %failed, label %drop, label %kept
+kept:
+  %edge.p = getelementptr ptr, ptr %edges, i64 %i
+  store ptr %edge, ptr %edge.p
+  %i1 = add i64 %i, 1
+  br label %again
+all:
+  %edges.all = call ptr @tuple_of(ptr %edges, i64 %wanted.count)
+  %edges.slot = call i64 @number(ptr %h, i64 ${H_edges_slot})
+  call void @put(ptr %node, i64 %edges.slot, ptr %edges.all)
+  %well = icmp ne ptr %edges.all, null
+  ret i1 %well
+drop:
+  call void @release(ptr %edges, i64 %i)
+  br label %no
+no:
+  ret i1 false
+}
+
+; Gives the results their node, which takes over `saved`; false, with the exception set, if that
+; fails. `links` has the places of the results' slots for it, zero for those without history.
+define internal i1 @give_history(ptr %h, ptr %args, ptr %made, i64 %shown, ptr %saved) {
+entry:
+  %class = call ptr @word(ptr %h, i64 ${H_class})
+  %slots = call ptr @word(ptr %h, i64 ${H_slots})
+  %node = call ptr @new_object(ptr %class, ptr %slots)
+  %failed = icmp eq ptr %node, null
+  br i1 %failed, label %poor, label %fill
+poor:
+  call void @Py_DecRef(ptr %saved)
+  ret i1 false
+fill:
+  %saved.slot = call i64 @number(ptr %h, i64 ${H_saved_slot})
+  call void @put(ptr %node, i64 %saved.slot, ptr %saved)
+  %kept = call i1 @keep_inputs(ptr %h, ptr %args, ptr %node)
+  br i1 %kept, label %count, label %drop
+count:
+  %counter = call ptr @word(ptr %h, i64 ${H_counter})
+  %sequence = call ptr @PyIter_Next(ptr %counter)
+  %sequence.slot = call i64 @number(ptr %h, i64 ${H_sequence_slot})
+  call void @put(ptr %node, i64 %sequence.slot, ptr %sequence)
+  %uncounted = icmp eq ptr %sequence, null
+  br i1 %uncounted, label %drop, label %where
+where:
+  %place = call ptr @place(ptr %h)
+  %place.slot = call i64 @number(ptr %h, i64 ${H_place_slot})
+  call void @put(ptr %node, i64 %place.slot, ptr %place)
+  %nowhere = icmp eq ptr %place, null
+  br i1 %nowhere, label %drop, label %link
+link:
+  %links = call ptr @word(ptr %h, i64 ${H_links})
+  br label %next
+next:
+  %k = phi i64 [ 0, %link ], [ %k1, %passed ]
+  %end = icmp eq i64 %k, %shown
+  br i1 %end, label %watch, label %one
+one:
+  %slot = call i64 @number(ptr %links, i64 %k)
+  %linked = icmp ne i64 %slot, 0
+  br i1 %linked, label %tie, label %passed
+tie:
+  %result = call ptr @word(ptr %made, i64 %k)
+  call void @Py_IncRef(ptr %node)
+  call void @put(ptr %result, i64 %slot, ptr %node)
+  br label %passed
+passed:
+  %k1 = add i64 %k, 1
+  br label %next
+watch:
+  %well = call i1 @reads_later(ptr %h, ptr %args, ptr %node, ptr %made, i64 %shown)
+  call void @Py_DecRef(ptr %node)
+  ret i1 %well
+drop:
+  call void @Py_DecRef(ptr %node)
+  ret i1 false
+}
+
+; Whether the attributes of a thread's state are these very objects: a thread, its state's dict and
+; the version that it had when they were; the state, the name of its dict, a count, names and
+; objects. Versions are never given twice, so what was seen of one needs no second look.
+define internal i1 @same_modes(ptr %modes) {
+entry:
+  %thread = call ptr @PyThreadState_Get()
+  %id = call i64 @PyThreadState_GetID(ptr %thread)
+  %known = call i64 @number(ptr %modes, i64 0)
+  %here = icmp eq i64 %id, %known
+  br i1 %here, label %compare, label %look
+compare:
+  %dict = call ptr @word(ptr %modes, i64 1)
+  %version = call i64 @number(ptr %modes, i64 2)
+  %now = call ptr @field(ptr %dict, i64 ${DICT_VERSION})
+  %now.word = ptrtoint ptr %now to i64
+  %same = icmp eq i64 %now.word, %version
+  br i1 %same, label %yes, label %look
+look:
+  %state = call ptr @word(ptr %modes, i64 3)
+  %dict.name = call ptr @word(ptr %modes, i64 4)
+  %count = call i64 @number(ptr %modes, i64 5)
+  %fresh = call ptr @PyObject_GetAttr(ptr %state, ptr %dict.name)
+  %failed = icmp eq ptr %fresh, null
+  br i1 %failed, label %error, label %start
+start:
+  %first = call ptr @field(ptr %fresh, i64 ${DICT_VERSION})
+  %pairs = getelementptr i64, ptr %modes, i64 6
+  br label %next
+next:
+  %k = phi i64 [ 0, %start ], [ %k1, %got ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %keep, label %one
+one:
+  %name.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 0
+  %value.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 1
+  %name = load ptr, ptr %name.p
+  %value = load ptr, ptr %value.p
+  %found = call ptr @PyObject_GetAttr(ptr %state, ptr %name)
+  %missing = icmp eq ptr %found, null
+  br i1 %missing, label %unlike, label %got
+got:
+  call void @Py_DecRef(ptr %found)
+  %k1 = add i64 %k, 1
+  %alike = icmp eq ptr %found, %value
+  br i1 %alike, label %next, label %unlike
+keep:
+  %before = call ptr @word(ptr %modes, i64 1)
+  %dict.p = getelementptr ptr, ptr %modes, i64 1
+  %version.p = getelementptr ptr, ptr %modes, i64 2
+  store i64 %id, ptr %modes
+  store ptr %fresh, ptr %dict.p
+  store ptr %first, ptr %version.p
+  %none = icmp eq ptr %before, null
+  br i1 %none, label %yes, label %let.go
+let.go:
+  call void @Py_DecRef(ptr %before)
+  br label %yes
+unlike:
+  call void @Py_DecRef(ptr %fresh)
+  br label %error
+error:
+  call void @PyErr_Clear()
+  ret i1 false
+yes:
+  ret i1 true
+}

@@ -1,0 +1,112 @@
+"""What native code needs to give results a node in the graph of eager (history.ll).
+
+`History.words` is the list that native code reads, `FIELDS` says what is where: H_<name> in the
+text. Whatever it points to lives as long as the History, which a Call keeps.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import layout
+
+FIELDS = (
+    "class", "slots", "saved_slot", "inputs_slot", "versions_slot", "edges_slot", "sequence_slot",
+    "place_slot", "reference", "input_count", "inputs", "wanted_count", "wanted", "links",
+    "array", "storage", "node", "number", "view", "leaf", "accumulator", "version", "zero",
+    "leaf_class", "leaf_slots", "variable", "counter", "history", "getframe", "depth", "files",
+    "co_filename", "f_lasti", "user_place", "readers", "holds", "exposed", "forget", "watch",
+)  # fmt: skip
+PLACES = {f"H_{name}": place for place, name in enumerate(FIELDS)}
+_ZERO, _FILE, _AT = 0, "co_filename", "f_lasti"
+
+Slots = Sequence[tuple[str, object]]
+
+
+@dataclass(frozen=True)
+class Eager:
+    """The classes and functions of eager's graph, by what native code does with them."""
+
+    tensor: type
+    storage: type
+    leaf: type
+    accumulator: type
+    accumulator_slots: Slots
+    next_sequence: Any
+    history: Any
+    user_place: Any
+    files: dict[str, bool]
+    readers: set[Any]
+    forget: Any  # removes from `readers`
+    exposed: dict[int, Any]
+
+
+@dataclass(frozen=True)
+class History:
+    """The node of one kind of call.
+
+    `slots` are those of a new node that are always the same. `inputs`: the tensors that the call
+    reads, each the number of an argument, or -1 and the tensor. `linked`: which of the results have
+    history. `watch`: what is called where backward will read memory again, else None; `holds`:
+    always, else only where somebody could write without a word. `depth`: how many frames of Python
+    are never the user's.
+    """
+
+    eager: Eager
+    node: type
+    slots: Slots
+    inputs: Sequence[tuple[int, Any]]
+    wanted: Sequence[int]
+    linked: Sequence[bool]
+    watch: Any = None
+    holds: bool = False
+    depth: int = 0
+
+    def words(self, listed: Callable[[Sequence[int]], int]) -> list[int]:
+        """See the module's text; `listed` puts words into memory."""
+        eager = self.eager
+        place = layout.slot_offset
+        found = {
+            "class": id(self.node),
+            "slots": listed(slot_words(self.node, self.slots)),
+            "reference": place(self.node, "reference"),
+            "input_count": len(self.inputs),
+            "inputs": listed([word for k, t in self.inputs for word in (k, id(t))]),
+            "wanted_count": len(self.wanted),
+            "wanted": listed([*self.wanted]),
+            "links": listed([place(eager.tensor, "_node") * linked for linked in self.linked]),
+            "version": place(eager.storage, "version"),
+            "accumulator": place(eager.leaf, "accumulator"),
+            "zero": id(_ZERO),
+            "leaf_class": id(eager.accumulator),
+            "leaf_slots": listed(slot_words(eager.accumulator, eager.accumulator_slots)),
+            "variable": place(eager.accumulator, "variable"),
+            "counter": id(eager.next_sequence.__self__),
+            "history": id(eager.history),
+            "getframe": id(sys._getframe),
+            "depth": id(self.depth),
+            "files": id(eager.files),
+            "co_filename": id(_FILE),
+            "f_lasti": id(_AT),
+            "user_place": id(eager.user_place),
+            "readers": 0 if self.watch is None else id(eager.readers),
+            "holds": int(self.holds),
+            "exposed": id(eager.exposed),
+            "forget": id(eager.forget),
+            "watch": id(self.watch),
+        }
+        for name in ("saved", "inputs", "versions", "edges", "sequence", "place"):
+            found[f"{name}_slot"] = place(self.node, name)
+        tensor = {"array": "_array", "storage": "_storage", "node": "_node", "number": "_nr",
+                  "view": "_view", "leaf": "_leaf"}  # fmt: skip
+        found |= {name: place(eager.tensor, slot) for name, slot in tensor.items()}
+        return [found[name] for name in FIELDS]
+
+
+def slot_words(cls: type, slots: Slots) -> list[int]:
+    """A count, then offsets and objects, as native code reads them."""
+    pairs = [(layout.slot_offset(cls, slot), id(value)) for slot, value in slots]
+    return [len(pairs), *(word for pair in pairs for word in pair)]
