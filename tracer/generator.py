@@ -66,12 +66,27 @@ def _memory_is_known() -> bool:
 class Snapshot(NamedTuple):
     """A state that is kept: cheap to take, laid out as torch does only when wanted."""
 
-    key: Array
-    position: int
+    words: Array  # the engine's memory
     seed: int
-    fresh: bool
+    unread: bool  # was nothing drawn since it was seeded, as far as Python knows?
     normal: float | None
     single_normal: float | None
+
+    @property
+    def key(self) -> Array:
+        """The words of mt19937."""
+        return self.words[:_WORDS]
+
+    @property
+    def position(self) -> int:
+        """Where the next word is."""
+        return int(self.words[_WORDS])
+
+    @property
+    def fresh(self) -> bool:
+        """Was nothing drawn? Native code draws in the engine's own memory."""
+        first = int(self.words[0]) == self.seed & 0xFFFFFFFF
+        return self.unread and self.position == _WORDS and first
 
     @staticmethod
     def of(state: Array) -> Snapshot:
@@ -88,7 +103,7 @@ class Snapshot(NamedTuple):
         if not record["seeded"] or not 0 < left <= _WORDS or following > _WORDS:
             raise RuntimeError("Invalid mt19937 state; use what get_state() gave")
         return Snapshot(
-            record["key"].astype(np.uint32), _WORDS + 1 - left, int(record["seed"]),
+            np.append(record["key"], _WORDS + 1 - left).astype(np.uint32), int(record["seed"]),
             left == 1 and following == 0,
             float(record["normal"]) if record["has_normal"] else None,
             float(record["single_normal"]) if record["has_single_normal"] else None,
@@ -106,6 +121,9 @@ class Snapshot(NamedTuple):
         if self.single_normal is not None:
             record["single_normal"], record["has_single_normal"] = self.single_normal, True
         return np.frombuffer(record.tobytes(), np.uint8).copy()
+
+
+_new_snapshot = tuple.__new__  # a NamedTuple's own constructor takes three times as long
 
 
 class Generator:
@@ -205,29 +223,26 @@ class Generator:
 
     def snapshot(self) -> Snapshot:
         """What `state` would say now, for when it is asked."""
-        key, position = self._engine()
-        # native code draws in the engine's own memory
-        fresh = self._fresh and position == _WORDS and int(key[0]) == self._seed & 0xFFFFFFFF
-        return Snapshot(key.copy(), position, self._seed, fresh, self.next_normal,
-                        self._single_normal)  # fmt: skip
+        memory = self._memory
+        words = self._engine() if memory is None else memory.copy()
+        return _new_snapshot(Snapshot, (words, self._seed, self._fresh, self.next_normal,
+                                        self._single_normal))  # fmt: skip
 
     @property
     def address(self) -> int:
         """Where the engine is: 624 words and the position among them; 0 where that is not known."""
         return 0 if self._memory is None else int(self._bits.ctypes.state_address)
 
-    def _engine(self) -> tuple[Array, int]:
-        """The words of mt19937 and the position of the next one."""
-        if self._memory is not None:
-            return self._memory[:_WORDS], int(self._memory[_WORDS])
+    def _engine(self) -> Array:
+        """The words of mt19937 and the position of the next one, where memory is not known."""
         engine = self._bits.state["state"]
-        return engine["key"], engine["pos"]
+        return np.append(engine["key"], engine["pos"]).astype(np.uint32)
 
-    def _set_engine(self, key: Array, position: int) -> None:
+    def _set_engine(self, words: Array) -> None:
         if self._memory is not None:
-            self._memory[:_WORDS], self._memory[_WORDS] = key, position
+            self._memory[:] = words
         else:
-            engine = {"key": key, "pos": position}
+            engine = {"key": words[:_WORDS], "pos": int(words[_WORDS])}
             self._bits.state = {"bit_generator": "MT19937", "state": engine}
 
     def restore(self, state: Array) -> None:
@@ -239,7 +254,7 @@ class Generator:
 
     def resume(self, snapshot: Snapshot) -> None:
         """Continue from where a generator was, as part of drawing: nobody is told."""
-        self._set_engine(snapshot.key, snapshot.position)
+        self._set_engine(snapshot.words)
         self._seed, self._fresh = snapshot.seed, snapshot.fresh
         self.next_normal, self._single_normal = snapshot.normal, snapshot.single_normal
 
