@@ -109,6 +109,7 @@ class CompiledFunctionBackward(Node):
     __module__ = "builtins"
     __slots__ = ("before", "exposed", "freed", "given", "held", "inputs", "numbers", "reference",
                  "saved", "spent", "split", "states", "versions")  # fmt: skip
+    new_slots = NEW_SLOTS
     freed: Any
     numbers: tuple[int, ...]  # the gradients that arrived last
     spent: frozenset[int]  # those that may not arrive again
@@ -124,9 +125,9 @@ class CompiledFunctionBackward(Node):
     def __init__(self, split: Split, inputs: list[Tensor], saved: list[Any]):
         for slot, value in NEW_SLOTS:
             setattr(self, slot, value)
-        self.split, self.saved = split, saved
-        self.inputs: Any = inputs
-        self.versions = [0 if t._storage is None else t._storage.version for t in inputs]
+        self.split, self.saved = split, tuple(saved)
+        self.inputs: Any = tuple(inputs)
+        self.versions = tuple([0 if t._storage is None else t._storage.version for t in inputs])
         self.edges = tuple([history(inputs[k]) for k in split.wanted])
         self.sequence, self.place = next_sequence(), user_place()
 
@@ -186,10 +187,10 @@ class CompiledFunctionBackward(Node):
         return self.spread(left, backward.finish(backward.call(*arguments), ()))
 
     def at_once(self, number: int, gradient: Any, keep: bool) -> bool:
-        ways = self.split.to_leaves
-        if number not in ways:
-            ways[number] = ToLeaves(self.split, number)
-        return ways[number].serve(self, gradient, keep)
+        way = self.split.to_leaves.get(number)
+        if way is None:
+            way = self.split.to_leaves[number] = ToLeaves(self.split, number)
+        return way.serve(self, gradient, keep)  # type: ignore[no-any-return]
 
     def differentiable_apply(self, grads: list[Any], arrived: list[Any]) -> list[Any]:
         """create_graph: backward as a compiled function of the same inputs."""

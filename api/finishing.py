@@ -9,25 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from .compiled_node import NEW_SLOTS, CompiledFunctionBackward
-from .ir.places import OUR_FILES, user_place
-from .runtime.history import Eager, History
+from .eager_graph import EAGER
+from .ir.places import user_place
+from .runtime.history import History
 from .segments import Context
 from .sources import Argument, Captured, Direct, Given, Plain
-from .tracer.facts import LeafFacts
-from .tracer.history import history
-from .tracer.readers import readers
-from .tracer.storage import Storage, exposed
-from .tracer.tape import ACCUMULATOR_SLOTS, AccumulateGrad, next_sequence
-from .tracer.tensor import Tensor
 from .unpacking import Writer, packing
 
 NAMES = {"Context": Context, "Node": CompiledFunctionBackward, "user_place": user_place}
-
-
-EAGER = Eager(
-    Tensor, Storage, LeafFacts, AccumulateGrad, ACCUMULATOR_SLOTS, next_sequence, history,
-    user_place, OUR_FILES, readers, readers.discard, exposed,
-)  # fmt: skip
 
 
 def native_history(split: Any, inputs: list[tuple[int, Any]], linked: list[bool],

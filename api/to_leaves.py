@@ -9,40 +9,49 @@ engine goes on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
 
+from .eager_graph import EAGER
 from .holders import as_tensor
 from .ir.places import user_place
 from .ir.types import FLOAT
+from .runtime import fastcall, leaves, watch
 from .tracer.accumulate import add_to, may_add
 from .tracer.backward import implicit_gradient
 from .tracer.derive import is_silent
+from .tracer.readers import announce_write
 from .tracer.saved import Freed
 from .tracer.tape import AccumulateGrad
 from .tracer.tensor import Tensor
 
 
 class ToLeaves:
-    """Backward of a Split for the gradient of one result; see the module's text."""
+    """Backward of a Split for the gradient of one result; see the module's text.
 
-    __slots__ = ("dtype", "executor", "given", "left", "native", "one")
+    `serve` is native code once it ran (`runtime/leaves.ll`), which comes back to `serve_any` where
+    something is unusual.
+    """
+
+    __slots__ = ("dtype", "executor", "given", "left", "native", "one", "serve")
 
     def __init__(self, split: Any, number: int):
         self.given = (number,)
         self.executor, left = split.for_gradients(self.given)
         types = [o.var.type for o in self.executor.graph.outputs]
-        # of each gradient: the edge that it takes, its dtype, the strides of its array
-        self.left = [(k, t.dtype, np.empty(t.shape, t.dtype.storage).strides)
+        # of each gradient: the edge that it takes, its dtype and shape, the strides of its array
+        self.left = [(k, t.dtype, t.shape, np.empty(t.shape, t.dtype.storage).strides)
                      for k, t in zip(left, types)]  # fmt: skip
         self.dtype, shape = split.function.out_types[number]
         self.one = None  # the gradient that is implied, where one is
         if np.prod(shape) == 1 and self.dtype.category == FLOAT:
             self.one = implicit_gradient(self.dtype, shape)._array
         self.native: Any = None if self.executor.native is None else self.load
+        self.serve: Any = self.serve_any
 
-    def serve(self, node: Any, seed: Any, keep: bool) -> bool:
+    def serve_any(self, node: Any, seed: Any, keep: bool) -> bool:
         """Runs it, if it can; `seed` is the gradient given, if one is; `keep` the graph?"""
         if node.before is not None or node.exposed or node.freed is not None:
             return False
@@ -55,7 +64,10 @@ class ToLeaves:
         node.numbers = self.given
         if node.held is not None:
             node.check_results()
-        grads = self.gradients(*node.saved, *node.saved_input_arrays(), start)
+        arrays = (*node.saved, *node.saved_input_arrays(), start)
+        grads = self.gradients(*arrays)
+        if self.native.__class__ is BuiltinFunctionType and self.serve == self.serve_any:
+            self.serve = self.natively(node) or self.serve_any
         place = user_place()
         if not keep:
             node.release(Freed(place))
@@ -70,7 +82,7 @@ class ToLeaves:
     def leaves(self, edges: Any) -> Any:
         """The leaves to which the gradients go, if they can be put there."""
         found = []
-        for position, dtype, strides in self.left:
+        for position, dtype, _, strides in self.left:
             target = edges[position][0]
             if target.__class__ is not AccumulateGrad or not is_silent(target):
                 return None
@@ -101,6 +113,28 @@ class ToLeaves:
         runnable, results = self.executor.native.runnable, self.executor.results
         made = {k: as_tensor(runnable.results[k], dtype) for k, dtype in results}
         arguments = [e.laid_out_as(a) for e, a in zip(runnable.inputs, arrays)]
-        self.native = runnable.bound(arguments, range(len(arguments)), made, {},
-                                     tuple_result=True, apart=False)  # fmt: skip
+        watched = []
+        if not fastcall.reason_for_fallback():
+            ((call, _),) = watch.of_slot(self.executor, "call")
+            watched.append((call, id(self.executor.direct)))
+        self.native = runnable.bound(arguments, range(len(arguments)), made, {}, tuple_result=True,
+                                     apart=False, watched=watched)  # fmt: skip
         return None
+
+    def natively(self, node: Any) -> Any:
+        """`serve_any` for nodes like this one."""
+        split, kind = node.split, type(node)
+        looked_at = split.as_eager.looked_at(self.given)
+        inputs = [(k, k in looked_at, type(node.inputs[k])) for k in split.parts.saved_inputs]
+        spends = split.function.spends
+        spent = frozenset(spends[self.given[0]])
+        new = dict(kind.new_slots)
+        return leaves.to_leaves(leaves.ToLeaves(
+            EAGER, kind, self.native, len(node.saved), inputs, self.one, self.dtype,
+            [leaves.Gradient(k, dtype, dtype.storage, shape) for k, dtype, shape, _ in self.left],
+            self.given, spent, len(spent) == len(spends), (new["exposed"], new["spent"]), Freed,
+            announce_write, note_write, self.serve_any))  # fmt: skip
+
+
+def note_write(tensor: Tensor, place: Any) -> None:
+    tensor.storage_.note_write(place)

@@ -27,7 +27,7 @@ import os
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ import numpy as np
 from . import cache as object_cache
 from . import jit, layout
 from .expected import Argument, Array, Call, Fixed, Float
-from .history import PLACES
 from .memory import Arena, arena_code
 from .stand_in import stand_in
 
@@ -89,11 +88,18 @@ class Table(np.ndarray):
         self.keep = []
 
 
+def places() -> dict[str, int]:
+    """What the words of lists are called in the texts."""
+    from . import history, leaves
+
+    return history.PLACES | leaves.PLACES
+
+
 @cache
 def text() -> str:
     """The LLVM text behind all callables."""
     here = Path(__file__).parent
-    files = ("objects.ll", "history.ll", "fastcall.ll")
+    files = ("objects.ll", "history.ll", "fastcall.ll", "leaves.ll")
     parts = "".join((here / name).read_text() for name in files)
     return string.Template(parts).substitute(
         TYPE=layout.TYPE,
@@ -119,7 +125,9 @@ def text() -> str:
         A_COPY=A_COPY,
         C_ORDER=layout.C_ORDER,
         EQUAL=layout.EQUAL,
-        **PLACES,
+        SET_USED=layout.SET_USED,
+        WRITEABLE_FLAGS=layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE,
+        **places(),
     )
 
 
@@ -127,7 +135,7 @@ def text() -> str:
 def _library() -> jit.Library:
     return object_cache.build(
         text(),
-        ["wengert_call", "wengert_call_packed", "wengert_unchanged"],
+        ["wengert_call", "wengert_call_packed", "wengert_to_leaves", "wengert_unchanged"],
         {**layout.imports(), **arena_code().addresses},
         options=jit.LIGHT,
     )
@@ -160,6 +168,21 @@ def _function(name: str, symbol: str, table: Table) -> Callable[..., Any]:
     return _new_function()(ctypes.addressof(method), table, None)
 
 
+def listed_function(name: str, symbol: str, what: Any) -> Callable[..., Any]:
+    """A built-in function whose table is `what.words`, kept with it."""
+    keep: list[object] = [what]
+    table = np.array(what.words(partial(_words, keep)), np.uint64).view(Table)
+    table.keep += keep
+    return _function(name, symbol, table)
+
+
+def _words(keep: list[object], values: Sequence[int]) -> int:
+    """The address of an array of these words, which is kept."""
+    array = np.array([value % 2**64 for value in values or [0]], np.uint64)
+    keep.append(array)
+    return array.ctypes.data
+
+
 def _listed(pairs: Sequence[tuple[int, int]]) -> list[int]:
     """How many, and the pairs, as native code reads them."""
     return [len(pairs), *(word for pair in pairs for word in pair)]
@@ -167,12 +190,7 @@ def _listed(pairs: Sequence[tuple[int, int]]) -> list[int]:
 
 def _table_of(call: Call) -> Table:
     keep: list[object] = []
-
-    def words(values: Sequence[int]) -> int:
-        array = np.array([value % 2**64 for value in values or [0]], np.uint64)
-        keep.append(array)
-        return array.ctypes.data
-
+    words = partial(_words, keep)
     flags = (
         RELEASE_GIL * call.release_gil
         | STATUS * call.status

@@ -1,6 +1,6 @@
 ; What a call leaves behind beside its results: their node in the graph of eager, with what it
 ; keeps. Between objects.ll and fastcall.ll. Words in braces that begin with H_ are places in the
-; list of history.py, which says what is there; the others are offsets from layout.py.
+; list of history.py, which says what is there, P_ in a smaller one; the others are offsets from layout.py.
 ;
 ; Invariants
 ; - All that is made here is what the Python of `CompiledFunctionBackward` makes, in that order.
@@ -182,11 +182,11 @@ ask:
 }
 
 ; The user's code and where in it he is: `user_place()`.
-define internal ptr @place(ptr %h) {
+define internal ptr @place(ptr %p) {
 entry:
-  %getframe = call ptr @word(ptr %h, i64 ${H_getframe})
-  %depth = call ptr @word(ptr %h, i64 ${H_depth})
-  %ours = call ptr @word(ptr %h, i64 ${H_files})
+  %getframe = call ptr @word(ptr %p, i64 ${P_getframe})
+  %depth = call ptr @word(ptr %p, i64 ${P_depth})
+  %ours = call ptr @word(ptr %p, i64 ${P_files})
   %first = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %getframe, ptr %depth, ptr null)
   br label %next
 next:
@@ -195,7 +195,7 @@ next:
   br i1 %none, label %lost, label %look
 look:
   %code = call ptr @PyFrame_GetCode(ptr %frame)
-  %file.name = call ptr @word(ptr %h, i64 ${H_co_filename})
+  %file.name = call ptr @word(ptr %p, i64 ${P_co_filename})
   %file = call ptr @PyObject_GetAttr(ptr %code, ptr %file.name)
   %nameless = icmp eq ptr %file, null
   br i1 %nameless, label %unknown, label %named
@@ -213,7 +213,7 @@ further:
   call void @Py_DecRef(ptr %frame)
   br label %next
 users:
-  %at.name = call ptr @word(ptr %h, i64 ${H_f_lasti})
+  %at.name = call ptr @word(ptr %p, i64 ${P_f_lasti})
   %at = call ptr @PyObject_GetAttr(ptr %frame, ptr %at.name)
   call void @Py_DecRef(ptr %frame)
   %failed = icmp eq ptr %at, null
@@ -230,7 +230,7 @@ unknown:
   br label %lost
 lost:
   call void @PyErr_Clear()
-  %user_place = call ptr @word(ptr %h, i64 ${H_user_place})
+  %user_place = call ptr @word(ptr %p, i64 ${P_user_place})
   %asked = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %user_place, ptr null)
   ret ptr %asked
 }
@@ -429,7 +429,8 @@ count:
   %uncounted = icmp eq ptr %sequence, null
   br i1 %uncounted, label %drop, label %where
 where:
-  %place = call ptr @place(ptr %h)
+  %whence = call ptr @word(ptr %h, i64 ${H_whence})
+  %place = call ptr @place(ptr %whence)
   %place.slot = call i64 @number(ptr %h, i64 ${H_place_slot})
   call void @put(ptr %node, i64 %place.slot, ptr %place)
   %nowhere = icmp eq ptr %place, null

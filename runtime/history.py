@@ -1,7 +1,8 @@
 """What native code needs to give results a node in the graph of eager (history.ll).
 
 `History.words` is the list that native code reads, `FIELDS` says what is where: H_<name> in the
-text. Whatever it points to lives as long as the History, which a Call keeps.
+text, as P_<name> are places in `Eager.place_words`. Whatever it points to lives as long as the
+History, which a Call keeps.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ FIELDS = (
     "class", "slots", "saved_slot", "inputs_slot", "versions_slot", "edges_slot", "sequence_slot",
     "place_slot", "reference", "input_count", "inputs", "wanted_count", "wanted", "links",
     "array", "storage", "node", "number", "view", "leaf", "accumulator", "version", "zero",
-    "leaf_class", "leaf_slots", "variable", "counter", "history", "getframe", "depth", "files",
-    "co_filename", "f_lasti", "user_place", "readers", "holds", "exposed", "forget", "watch",
+    "leaf_class", "leaf_slots", "variable", "counter", "history", "whence", "readers", "holds",
+    "exposed", "forget", "watch",
 )  # fmt: skip
+PLACE_FIELDS = ("getframe", "depth", "files", "co_filename", "f_lasti", "user_place")
 PLACES = {f"H_{name}": place for place, name in enumerate(FIELDS)}
+PLACES |= {f"P_{name}": place for place, name in enumerate(PLACE_FIELDS)}
 _ZERO, _FILE, _AT = 0, "co_filename", "f_lasti"
 
 Slots = Sequence[tuple[str, object]]
@@ -42,6 +45,10 @@ class Eager:
     readers: set[Any]
     forget: Any  # removes from `readers`
     exposed: dict[int, Any]
+
+    def place_words(self, depth: int) -> list[int]:
+        """What native code needs to know where the user is, `depth` frames out or more."""
+        return [*map(id, (sys._getframe, depth, self.files, _FILE, _AT, self.user_place))]
 
 
 @dataclass(frozen=True)
@@ -86,12 +93,7 @@ class History:
             "variable": place(eager.accumulator, "variable"),
             "counter": id(eager.next_sequence.__self__),
             "history": id(eager.history),
-            "getframe": id(sys._getframe),
-            "depth": id(self.depth),
-            "files": id(eager.files),
-            "co_filename": id(_FILE),
-            "f_lasti": id(_AT),
-            "user_place": id(eager.user_place),
+            "whence": listed(eager.place_words(self.depth)),
             "readers": 0 if self.watch is None else id(eager.readers),
             "holds": int(self.holds),
             "exposed": id(eager.exposed),

@@ -23,6 +23,7 @@ FLOAT = HEAD
 INT_SIZE = HEAD
 DICT_USED, DICT_VERSION, DICT_KEYS = HEAD, HEAD + 8, HEAD + 16
 TUPLE_SIZE, TUPLE_ITEMS = HEAD, HEAD + 8
+SET_USED = HEAD + 8
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 NEW_COPY, NEW_FROM_DESCR = 85, 94  # indices in NumPy's table of functions
@@ -49,6 +50,9 @@ PYTHON_FUNCTIONS = (
     "PyWeakref_NewRef",
     "PyWeakref_GetObject",
     "PySet_Add",
+    "PySet_Discard",
+    "PyObject_IsTrue",
+    "PyLong_AsLongLong",
     "PyDict_Contains",
     "PyDict_Next",
     "PyObject_RichCompareBool",
@@ -85,6 +89,7 @@ def imports() -> dict[str, int]:
         "False": id(False),
         "NotImplemented": id(NotImplemented),
         "ndarray": id(np.ndarray),
+        "tuple": id(tuple),
     }
 
 
@@ -164,8 +169,9 @@ def _container_trouble() -> str:
         if found != (count, tuple(map(id, items))):
             return f"tuple: {found} where Python says {count} and {items}"
         table = dict.fromkeys(items)
-        if word_at(id(table) + DICT_USED) != count:
-            return f"dict: {word_at(id(table) + DICT_USED)} where Python says {count}"
+        for container, at in ((table, DICT_USED), (set(items), SET_USED)):
+            if word_at(id(container) + at) != count:
+                return f"{container}: {word_at(id(container) + at)} items"
     return ""
 
 

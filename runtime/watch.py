@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 
 from . import fastcall, layout
-from .layout import DICT_KEYS, DICT_VERSION, HEAD, word_at
+from .layout import DICT_KEYS, DICT_VERSION, HEAD, SET_USED, word_at
 
 Words = list[tuple[int, int]]  # addresses, and what is there
 
-SET_USED = HEAD + 8
 CELL_VALUE = HEAD
 LIST_SIZE, LIST_ITEMS = HEAD, HEAD + 8
 FUNCTION_WORDS = 8  # globals, builtins, two names, code, defaults, named defaults, closure

@@ -44,6 +44,7 @@ def test_the_whole_call_is_native():
     assert inspect.isbuiltin(function.hot[0])
 
 
+@native
 def test_the_node_is_as_python_makes_it():
     function = torch.compile(lambda x, y: ((x * y).tanh(), x.detach() * 2))
     x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)

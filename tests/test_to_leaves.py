@@ -1,12 +1,16 @@
 """Backward from a compiled function's result straight to leaves means what the engine means."""
 
 import gc
+import inspect
+import sys
 import weakref
 
 import numpy as np
 import pytest
 import wengert as torch
+from wengert.runtime import watch
 from wengert.tracer import backward as backward_module
+from wengert.tracer.readers import readers
 
 
 def leaf(*shape, seed=0):
@@ -26,10 +30,17 @@ def scaled(x, w):
 
 
 def compiled(function, *inputs):
-    """Compiled, and called often enough that the next call is native."""
+    """Compiled, and called often enough that the next call is native, and its backward."""
     made = torch.compile(function)
+    made(*inputs)
     for _ in range(3):
-        made(*inputs)
+        results = made(*inputs)
+        for y in results if isinstance(results, tuple) else (results,):
+            if all(x.is_leaf for x in inputs):
+                y.backward(torch.ones_like(y), retain_graph=True)
+    for x in inputs:
+        if x.is_leaf:
+            x.grad = None
     return made
 
 
@@ -228,3 +239,68 @@ def test_a_recording_holds_nothing_of_its_call():
         assert [reference() for reference in gone] == [None, None]
     finally:
         gc.enable()
+
+
+@pytest.mark.skipif(bool(watch.trouble()), reason="calls are not bound here")
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_native_code_goes_to_leaves_and_adds(kind, monkeypatch):
+    """With a graph that is kept, with one that is not, to what is there and to what is not."""
+    x, w = (torch.tensor(np.arange(1, 5, dtype=kind), requires_grad=True) for _ in range(2))
+    function = compiled(lambda x, w: (x * w).tanh().sum(), x, w)
+    out = function(x, w)
+    way = out.grad_fn.split.to_leaves[0]
+    assert inspect.isbuiltin(way.serve)
+    monkeypatch.setattr(way, "native", None)  # no other way to compute
+    monkeypatch.setattr(way, "executor", None)
+    out.backward(retain_graph=True)
+    gradient = x.grad.clone()
+    before = x.grad
+    for times in (2, 3):
+        out.backward(retain_graph=True)
+        assert x.grad is before and x.grad._version == times - 1
+        assert torch.allclose(x.grad, gradient * times)
+    assert x.grad.storage_.written[0] is sys._getframe().f_code
+    node = out.grad_fn
+    out.backward()
+    assert node.saved is None and node.inputs is None and node.spent == {0}
+    with pytest.raises(RuntimeError, match="second time"):
+        out.backward()
+    other = function(x, w)
+    other.backward(torch.tensor(kind(2.0)))
+    assert torch.allclose(x.grad, gradient * 6)
+
+
+def test_readers_are_told_of_sums_and_forgotten():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    function = compiled(lambda x: (x * x).tanh().sum(), x)
+    count = len(readers)
+    function(x).backward()
+    assert len(readers) == count
+    of_grad = compiled(lambda g, w: (g * w).tanh().sum(), x.grad, x)
+    x.grad = None
+    function(x).backward()
+    late = of_grad(x.grad, x.detach().requires_grad_())
+    was = x.grad.clone()
+    function(x).backward()  # adds to what `late` will read again
+    assert torch.allclose(x.grad, was * 2)
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        late.backward()
+
+
+def test_sums_leave_no_references():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    function = compiled(lambda x: (x * x).tanh().sum(), x)
+    function(x).backward()
+
+    def count():
+        gc.collect()
+        grad = x.grad
+        things = (x, grad, grad._array, grad.storage_, None, True, 0, x._leaf, tuple)
+        return [sys.getrefcount(t) for t in things], len(gc.get_objects())
+
+    before = count()
+    for _ in range(1000):
+        function(x).backward()
+    after = count()
+    assert all(abs(a - b) < 20 for a, b in zip(before[0], after[0])), (before, after)
+    assert abs(before[1] - after[1]) < 50

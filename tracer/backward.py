@@ -276,9 +276,10 @@ def tensor_backward(
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
         return
     node = self._node
-    if (node is not None and node.at_once is not None and node.extra is None and not create_graph
-            and self._view is None and state.top is state.bottom and not ANOMALY
-            and node.at_once(self._nr, gradient, retain_graph)):  # fmt: skip
+    at_once = None if node is None else node.at_once
+    if (at_once is not None and node.extra is None and not create_graph and self._view is None
+            and state.top is state.bottom and not ANOMALY
+            and at_once(self._nr, gradient, retain_graph)):  # fmt: skip
         return
     grads = [start_gradient(0, self, gradient, False)]
     run = Run(create_graph if retain_graph is None else retain_graph, create_graph)

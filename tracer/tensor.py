@@ -211,7 +211,8 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     @property
     def grad(self) -> Tensor | None:
-        notify("grad_read", self)
+        if state.top is not state.bottom:  # as `notify` asks, a frame less
+            notify("grad_read", self)
         if self._grad is None and self._node is not None and not self.retains_grad:
             import warnings
 
@@ -230,7 +231,8 @@ class Tensor(Value, metaclass=_TensorMeta):
         if new is not None:
             check_grad(self, new)
         self._grad = new
-        notify("grad_set", self)
+        if state.top is not state.bottom:  # as `notify` asks, a frame less
+            notify("grad_set", self)
 
     @grad.deleter
     def grad(self) -> None:
