@@ -16,6 +16,7 @@ from .ir.partition import Partition
 from .ir.types import TensorType, uint8
 from .rewritten import AsEager
 from .to_leaves import ToLeaves
+from .tracer.batching import any_batched
 from .tracer.eager import history
 from .tracer.pending import memory_of
 from .tracer.readers import readers, reads_later
@@ -178,8 +179,8 @@ class CompiledFunctionBackward(Node):
         if self.exposed:
             self.notice_writes()
         arrived = [g for g in grads if g is not None]
-        if state.grad_enabled:
-            return self.differentiable_apply(grads, arrived)
+        if state.grad_enabled or any_batched(arrived):
+            return self.differentiable_apply(arrived)
         if self.before is not None:
             return self.apply_as_eager(grads)
         arguments = [*self.saved, *self.saved_input_arrays(), *[g._array for g in arrived]]
@@ -192,7 +193,7 @@ class CompiledFunctionBackward(Node):
             way = self.split.to_leaves[number] = ToLeaves(self.split, number)
         return way.serve(self, gradient, keep)  # type: ignore[no-any-return]
 
-    def differentiable_apply(self, grads: list[Any], arrived: list[Any]) -> list[Any]:
+    def differentiable_apply(self, arrived: list[Any]) -> list[Any]:
         """create_graph: backward as a compiled function of the same inputs."""
         inputs = [self.as_before(k) for k in range(len(self.inputs))]
         inputs += [Tensor._wrap(snapshot.state(), uint8) for snapshot in self.states]

@@ -16,10 +16,12 @@ from .executor import Executor
 from .ir import reverse
 from .ir.bind import state
 from .ir.graph import RESULT, WRITE, Graph
+from .ir.inline import inline
 from .ir.partition import partition
 from .ir.passes import Step, absent_gradients, checking, dead_code, optimise, strict
 from .rewritten import AsEager
 from .settings import DEFAULT, Settings
+from .tracer.batching import any_batched
 from .tracer.generator import Generator
 from .tracer.random import state_of
 from .tracer.readers import readers
@@ -189,7 +191,12 @@ class GraphFunction:
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, inputs: list[Tensor]) -> list[Tensor]:
-        """The results for `inputs`; write-backs are done in the inputs' own memory."""
+        """The results for `inputs`; write-backs are done in the inputs' own memory.
+
+        Inside vmap, where examples can't be written to from here, it runs op by op.
+        """
+        if any_batched(inputs):
+            return inline(without_writes(self.trace), inputs, again=True)
         return self.run_for(inputs, state.grad_enabled)
 
     def run_for(self, inputs: list[Tensor], history: bool) -> list[Tensor]:

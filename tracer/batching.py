@@ -15,6 +15,7 @@ Note [Levels]
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -218,6 +219,11 @@ class Batching:
             raise RuntimeError(CONTROL)
 
 
+def any_batched(tensors: Iterable[Any]) -> bool:
+    """Does any of them stand for one example of a batch?"""
+    return any(t.__class__ is BatchedTensor for t in tensors)
+
+
 def physical_of(tensor: Tensor) -> Tensor:
     """The tensor under all wrappers."""
     while isinstance(tensor, BatchedTensor):
@@ -225,4 +231,4 @@ def physical_of(tensor: Tensor) -> Tensor:
     return tensor
 
 
-__all__ = ["TABLE", "BatchedTensor", "Batching", "physical_of"]
+__all__ = ["TABLE", "BatchedTensor", "Batching", "any_batched", "physical_of"]

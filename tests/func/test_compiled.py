@@ -1,5 +1,7 @@
 """`torch.func` inside compiled functions: the transforms leave nothing but ops in the graph."""
 
+import contextlib
+
 import pytest
 import wengert as torch
 from scenarios import data, filled
@@ -38,3 +40,47 @@ def test_transforms_are_compiled(use):
         x = data(4, 3, k=k)
         torch.testing.assert_close(compiled(x), function(x), rtol=1e-4, atol=1e-5)
     assert "replayed 3 times" in compiled.explain()
+
+
+class Wave(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = filled(nn.Linear(3, 2))
+
+    def forward(self, x):
+        return (self.linear(x).tanh() * x.sum()).cumsum(-1)
+
+
+def drawn(x):
+    return nn.functional.dropout(x, 0.5) * x
+
+
+AROUND = {
+    "jacrev": lambda f, x: func.jacrev(f)(x),
+    "jacfwd": lambda f, x: func.jacfwd(f)(x),
+    "hessian": lambda f, x: func.hessian(f)(x),
+    "rows of hessians": lambda f, x: func.jacrev(func.jacrev(f))(x),
+    "columns of hessians": lambda f, x: func.jacfwd(func.jacfwd(f))(x),
+    "pull in vmap": lambda f, x: func.vmap(func.vjp(f, x)[1])(data(4, *f(x).shape, k=2)),
+    "some results": lambda f, x: func.vmap(func.vjp(lambda t: f(t)[:1], x)[1])(data(4, 1, k=2)),
+}
+
+
+@pytest.mark.parametrize(
+    "make", [Wave, lambda: drawn, lambda: torch.sin], ids=["module", "drawn", "sin"]
+)
+@pytest.mark.parametrize("hooked", [False, True], ids=["", "hooked"])
+@pytest.mark.parametrize("around", AROUND)
+def test_transforms_around_compiled_functions(around, hooked, make):
+    function, x = make(), data(3, k=1)
+    compiled = torch.compile(function)
+    for _ in range(2):  # there is a trace for what requires grad, so that the transform meets it
+        compiled(x.clone().requires_grad_())
+    packed = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        expected = AROUND[around](function, x)
+        torch.manual_seed(seed)
+        with packed if hooked else contextlib.nullcontext():
+            found = AROUND[around](compiled, x)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
