@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .ir.dims import plain_values
-from .plain import OBJECT, PLAIN, first_change, outline, same
+from .plain import OBJECT, PLAIN, first_change, is_library, outline, same
 from .settling import is_symbolic, settle
 
 
@@ -233,15 +233,30 @@ def is_each(some: list[Any], others: list[Any]) -> bool:
 
 
 class OptimizerState(Guard):
-    """Which parameters have state in an optimizer, and in which objects it is kept."""
+    """Which parameters have state in an optimizer, and in which objects it is kept.
 
-    def __init__(self, optimizer: Any):
-        self.optimizer = optimizer
+    A body that only empties gradients (the closure of an L-BFGS, say) does not look at the state.
+    """
+
+    def __init__(self, optimizer: Any, names: Any):
+        self.optimizer, self.names = optimizer, names
+        self.looked_at = True
+        self.before: list[Any] = []
+
+    def begin(self) -> None:
+        optimizer = self.optimizer
+        known = all(is_library(base.__module__) for base in type(optimizer).__mro__[:-1])
+        self.looked_at = not known or "zero_grad" in vars(optimizer) or any(
+            name in self.names for name in dir(optimizer)
+            if name[:2] != "__" and name not in ("zero_grad", "param_groups", "defaults")
+        )  # fmt: skip
         self.before = self.now()
 
     def now(self, but: frozenset[int] = frozenset()) -> list[Any]:
         """What is compared, but for the state of the parameters with these ids."""
         state, groups = self.optimizer.state, self.optimizer.param_groups
+        if not self.looked_at:
+            return [groups]
         kept = [x for owner, kept in state.items() if kept and id(owner) not in but
                 for x in (owner, kept, *flat(kept))]  # fmt: skip
         return [state, groups, *kept]
@@ -258,6 +273,6 @@ class OptimizerState(Guard):
         return "the state of an optimizer changed"
 
     def words(self, watch: Any) -> Any:
-        state = self.optimizer.state
+        state = self.optimizer.state if self.looked_at else {}
         kept = [word for inner in state.values() for word in watch.of_dict(inner)]
         return [*watch.of_attributes(self.optimizer), *watch.of_dict(state), *kept]

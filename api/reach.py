@@ -302,7 +302,7 @@ class Reach:
     def visit_optimizer(self, optimizer: Any) -> None:
         """Which groups and parameters it has, and their options; numbers are run-time numbers."""
         self.optimizers.append(optimizer)
-        guard = self.optimizer_states[id(optimizer)] = OptimizerState(optimizer)
+        guard = self.optimizer_states[id(optimizer)] = OptimizerState(optimizer, self.names)
         self.guards += [Members(optimizer.param_groups), guard]
         for group in optimizer.param_groups:
             self.guards.append(Members(group["params"]))

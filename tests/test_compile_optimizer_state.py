@@ -46,6 +46,52 @@ def test_the_first_step_is_the_one_that_is_compiled(name):
     assert all(a is b for a, b in zip(kept, now, strict=True))  # state is written in place
 
 
+def closure_of(net, optimizer, x):
+    """Named apart from the step, so that nothing in sight of it looks at state."""
+
+    def closure():
+        optimizer.zero_grad()
+        loss = net(x).square().mean()
+        loss.backward()
+        return loss
+
+    return closure
+
+
+def test_a_closure_does_not_look_at_state():
+    """L-BFGS keeps its history in lists and numbers, which change at each step."""
+    found = []
+    for wrap in (torch.compile, lambda f: f):
+        net = filled(nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2)))
+        optimizer = torch.optim.LBFGS(net.parameters(), max_iter=4)
+        closure = wrap(closure_of(net, optimizer, data(6, 4)))
+        found.append([optimizer.step(closure) for _ in range(4)])
+        if wrap is torch.compile:
+            (traces,) = closure.traces.values()
+            assert len(traces) == 1, closure.explain()
+    torch.testing.assert_close(*found)
+
+
+class Decaying(torch.optim.SGD):
+    def zero_grad(self, set_to_none=True):
+        super().zero_grad(set_to_none)
+        for p in self.param_groups[0]["params"]:
+            p.grad = self.state[p].get("kept", torch.zeros(())) * torch.ones_like(p)
+
+
+def test_code_of_users_may_look_at_state():
+    grads = []
+    for wrap in (torch.compile, lambda f: f):
+        net = filled(nn.Linear(4, 2))
+        optimizer = Decaying(net.parameters(), lr=0.1)
+        closure = wrap(closure_of(net, optimizer, data(6, 4)))
+        for k in range(4):
+            optimizer.state[net.weight]["kept"] = torch.tensor(float(k))
+            closure()
+            grads.append(net.weight.grad.clone())
+    torch.testing.assert_close(grads[:4], grads[4:])
+
+
 @scenario
 def amsgrad_and_decay(wrap):
     net, optimizer, step = made("AdamW", amsgrad=True, weight_decay=0.1)
