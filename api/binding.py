@@ -292,7 +292,8 @@ class Binding:
                    if getattr(maker, "number", None) not in self.recycled]  # fmt: skip
         noted = self.storages or self.argument_writes
         plain = self.linked or not self.wanted
-        if plain and not (noted or effects or self.drawing) and self.gives_results():
+        more = noted or effects or end.flag_effects or self.drawing
+        if plain and not more and self.gives_results():
             return Ending(taken, {}, 0)
         ending = Ending(taken, {number: self.made_at[k] for number, (k, _) in enumerate(results)
                                 if number not in self.recycled}, len(results))  # fmt: skip
@@ -304,6 +305,8 @@ class Binding:
             ending.give_history(self.function.split(self.wanted), self.segment.sources, saved)
         for owner, maker in effects:
             ending.set_grad(owner, maker)
+        for owner, flag in end.flag_effects:
+            ending.set_flag(owner, flag)
         ending.give(end.structure, end.makers)
         return ending
 

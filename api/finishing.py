@@ -94,6 +94,9 @@ class Ending:
         value = "None" if maker is None else self.value(maker)
         self.lines.append(f"{self.source(owner)}._grad = {value}")
 
+    def set_flag(self, owner: Any, flag: bool) -> None:
+        self.lines.append(f"{self.source(owner)}._requires_grad = {flag}")
+
     def value(self, maker: Any) -> str:
         """One leaf of the output."""
         if isinstance(maker, Direct) and maker.number in self.known:

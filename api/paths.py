@@ -31,6 +31,7 @@ class Path:
     structure: Any
     makers: list[Any]
     grad_effects: list[tuple[Any, Any]]
+    flag_effects: list[tuple[Any, bool]]  # `requires_grad` of tensors from outside
     more_writes: list[tuple[Any, int]]  # writes beyond the one the graph makes: versions count all
     # what must be so at a call
     environment: Environment
@@ -78,6 +79,11 @@ def path_of(recording: Any) -> Path:
         structure=recording.structure,
         makers=recording.makers,
         grad_effects=recording.grad_effects,
+        flag_effects=[
+            (recording.owner_source(f.tensor), f.tensor._requires_grad)
+            for f in recorder.flagged.values()
+            if f.tensor._requires_grad is not f.before
+        ],
         more_writes=[
             (recording.sources[m.external], m.counted - 1)  # one is counted with the write
             for m in recorder.memories.values()

@@ -261,6 +261,9 @@ class Recording(NumberInputs):
             if t._requires_grad and t._node is not None
             and recorder.var_of(t) not in recorder.backward_roots
         ]  # fmt: skip
+        for flagged in recorder.flagged.values() if self.needs else ():
+            raise Refused("requires_grad of a tensor from outside changes, and a result has "
+                          f"history; detach() it ({flagged.place})")  # fmt: skip
         with_history = [self.results[k] for k in self.needs]
         changed = overwritten(with_history) or self.reaches_made_leaves(with_history, out_leaves)
         if changed:

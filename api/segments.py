@@ -148,12 +148,13 @@ class End:
 
     def __init__(self, path: Path):
         self.structure, self.makers = path.structure, path.makers
-        self.grad_effects = path.grad_effects
+        self.grad_effects, self.flag_effects = path.grad_effects, path.flag_effects
         self.more_writes = path.more_writes
 
     def single_result(self) -> bool:
         """Is the output just the first computed result, with nothing else to do?"""
-        if self.structure is not None or self.grad_effects or self.more_writes:
+        effects = self.grad_effects or self.flag_effects or self.more_writes
+        if self.structure is not None or effects:
             return False
         return isinstance(self.makers[0], Direct) and self.makers[0].number == 0
 
@@ -167,6 +168,8 @@ class End:
         self.count_writes(leaves)
         for owner, maker in self.grad_effects:
             owner(leaves)._grad = None if maker is None else maker(context)
+        for owner, flag in self.flag_effects:
+            owner(leaves)._requires_grad = flag
         return unflatten(self.structure, iter([maker(context) for maker in self.makers]))
 
 

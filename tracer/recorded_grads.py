@@ -1,15 +1,30 @@
-"""`.grad` fields in a recording: whose gradient a tensor is, what was read, assigned, changed."""
+"""`.grad` fields in a recording: whose gradient a tensor is, what was read, assigned, changed.
+
+Note [Flags that change]
+    `requires_grad` of a tensor from outside may change in the body: gradients that the body takes
+    itself are ops like others, so what it needs for them is there, and replay sets the flag as the
+    body leaves it. Gradients taken later, of a result with history, would be those of the flags at
+    the end: such a body is not replayed.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from .recorded import Entry
+from .recorded import Entry, place_text
 from .tensor import Tensor
 
 
+class Flagged(NamedTuple):
+    """A tensor from outside whose `requires_grad` was set; see Note [Flags that change]."""
+
+    tensor: Tensor
+    before: bool
+    place: str
+
+
 class GradFields:
-    """What a recorder notes about `.grad`."""
+    """What a recorder notes about `.grad` and `requires_grad`."""
 
     entries: dict[int, Entry]
 
@@ -19,6 +34,7 @@ class GradFields:
         self.grad_changed: dict[int, Tensor] = {}
         self.grad_guards: list[tuple[Any, bool]] = []
         self.guarded: dict[int, Tensor] = {}
+        self.flagged: dict[int, Flagged] = {}  # by id
 
     def grad_read(self, owner: Tensor) -> None:
         """`.grad` of a tensor is looked at: a guard on its being None, and whose it is."""
@@ -50,3 +66,8 @@ class GradFields:
             return
         self.grad_assigned[id(owner)] = owner
         self.grad_changed[id(owner)] = owner
+
+    def flag_set(self, tensor: Tensor) -> None:
+        """`requires_grad` of a tensor from outside is about to change."""
+        before = Flagged(tensor, tensor._requires_grad, place_text())
+        self.flagged.setdefault(id(tensor), before)

@@ -367,7 +367,8 @@ class Recorder(Numbers, RandomStates, Looks, Shapes, GradFields, PlainSizes):
     def flag_changed(self, tensor: Tensor) -> None:
         """requires_grad of a tensor is being changed."""
         if not self.computed(tensor):
-            return self.refuse("requires_grad of a tensor from outside changes")
+            self.var_of(tensor)  # an input with the flag it has before
+            return self.flag_set(tensor)
         entry = self.entries[id(tensor)]
         if entry.cut:  # what it was detached from stays as it is
             entry.var = self.emit("stop_gradient", self.current_var(entry))
