@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 from typing import Any
 
 from .compiling import CompiledFunction
 from .nn.modules.module import Module
+from .nn.modules.utils import consume_prefix_in_state_dict_if_present
 from .replay import MISS
 from .runtime import calling
 
@@ -42,6 +44,14 @@ class CompiledModule(Module):
     def __delattr__(self, name: str) -> None:
         delattr(self._orig_mod, name)
 
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
+        """Also of what torch saved of a compiled module, whose names begin with `_orig_mod.`."""
+        prefix = "_orig_mod."
+        if state_dict and all(key.startswith(prefix) for key in state_dict):
+            state_dict = copy(state_dict)
+            consume_prefix_in_state_dict_if_present(state_dict, prefix)
+        return self._orig_mod.load_state_dict(state_dict, strict, assign)
+
     def __repr__(self) -> str:
         return f"OptimizedModule(\n  (_orig_mod): {self._orig_mod!r}\n)".replace("\n(", "\n  (")
 
@@ -56,7 +66,7 @@ class CompiledModule(Module):
 
 
 _OWN = {"_orig_mod", "_compiled", "__class__", "__call__", "__setattr__", "__getattr__",
-        "__delattr__", "__repr__"}  # fmt: skip
+        "__delattr__", "__repr__", "load_state_dict"}  # fmt: skip
 _INSPECTION = {"explain", "dump", "show", "stages", "report", "export", "cache_clear", "graph",
                "traces"}  # fmt: skip
 

@@ -54,6 +54,38 @@ print(sorted(heavy & (set(sys.modules) - before)))
     assert done.stdout == "[]\n"
 
 
+def test_what_scripts_say_to_torchs_compiler():
+    done = run("""
+import wengert
+wengert.as_torch()
+import torch
+import torch._dynamo
+from torch.types import Device, Number
+torch._dynamo.config.suppress_errors = True
+torch._dynamo.config.cache_size_limit = 64
+torch._inductor.config.triton.unique_kernel_names = True
+torch._inductor.config.coordinate_descent_tuning = True
+torch._dynamo.reset()
+
+@torch._dynamo.disable
+def outside(x: torch.Tensor, by: Number, where: Device = None):
+    return x * by
+
+x = torch.ones(2)
+torch._dynamo.mark_dynamic(x, 0)
+print(torch.compile(lambda x: outside(x, 2) + 1)(x))
+state = {"_orig_mod.weight": torch.ones(1, 2), "_orig_mod.bias": torch.zeros(1)}
+compiled = torch.compile(torch.nn.Linear(2, 1))
+print(compiled.load_state_dict(state), compiled.weight.tolist(), sorted(state))
+torch.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "_orig_mod.")
+print(compiled.load_state_dict(state), isinstance(2.5, Number))
+""")
+    assert done.stdout == (
+        "tensor([3., 3.])\n<All keys matched successfully> [[1.0, 1.0]] "
+        "['_orig_mod.bias', '_orig_mod.weight']\n<All keys matched successfully> True\n"
+    )
+
+
 def test_absent_devices_say_so():
     assert not torch.cuda.is_available() and torch.cuda.device_count() == 0
     assert not torch.accelerator.is_available() and torch.accelerator.current_accelerator() is None

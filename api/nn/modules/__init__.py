@@ -1,5 +1,6 @@
 """All layers."""
 
+from . import utils
 from .activation import (
     CELU,
     ELU,

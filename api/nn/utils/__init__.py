@@ -1,6 +1,6 @@
 """`torch.nn.utils`: gradients, vectors of parameters, parametrisations, sequences."""
 
-from . import fusion, parametrizations, parametrize, rnn
+from . import fusion, parametrizations, parametrize, rnn, stateless
 from .clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
