@@ -108,6 +108,7 @@ class CompiledFunctionBackward(Node):
     """The node of a compiled function's results."""
 
     __module__ = "builtins"
+    joins = True
     __slots__ = ("before", "exposed", "freed", "given", "held", "inputs", "numbers", "reference",
                  "saved", "spent", "split", "states", "versions")  # fmt: skip
     new_slots = NEW_SLOTS

@@ -185,6 +185,7 @@ class CompiledFunctionBackward(Node):
     """The node of the results of a compiled call whose saved values went through hooks."""
 
     __module__ = "builtins"
+    joins = True
     freed: Any = None
     numbers: tuple[int, ...] = ()  # the gradients that arrived last
     spent: frozenset[int] = frozenset()  # those that may not arrive again

@@ -236,6 +236,26 @@ def in_place_after_saving(wrap):
     return out
 
 
+@scenario
+def hooks_on_results_that_no_gradient_reaches(wrap):
+    f = wrap(lambda x, w: ((x * w).sin(), (x + w).exp(), x.sum()))
+    log, out = [], []
+    for hooks in (contextlib.nullcontext(), torch.autograd.graph.save_on_cpu()):
+        for _ in range(3):
+            x, w = data(2, grad=True), data(2, k=1, grad=True)
+            with hooks:
+                a, b, c = f(x, w)
+            b.register_hook(lambda g: (log.append(g.tolist()), g * 2)[1])
+            a.retain_grad()
+            a.sum().backward(retain_graph=True)
+            out += [grads_of(x, w, a), list(log)]
+            b.sum().backward()
+            out += [grads_of(x, w, a), list(log)]
+            c.backward()
+            out += [grads_of(x, w, a), list(log)]
+    return out
+
+
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
 def test_scenario(run):
     check(run)

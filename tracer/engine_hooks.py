@@ -27,7 +27,7 @@ def tensor_hooks(node: Node, slots: list[Any]) -> list[Any]:
         return slots
     slots = list(padded(node, slots))
     for number, table in extra.tensor_hooks.items():
-        if number < len(slots):
+        if number < len(slots) and not (node.joins and slots[number] is None):
             slots[number] = run_tensor_hooks(table, slots[number])
     for number, references in extra.retained.items():
         for reference in references:

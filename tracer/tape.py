@@ -62,6 +62,7 @@ class Node:
     # Backward from one of its results in one go, where a kind of node knows how: a method of the
     # result's number, the gradient given or None, and whether to keep the graph; False: not now.
     at_once: Any = None
+    joins = False  # does it stand for several nodes, of which backward reaches some?
     is_op = False  # does it keep `saved`, `plan` and `types`, as nodes of catalogue ops do?
     plan: Any = None  # what all nodes have in common whose backward is the same code
 
