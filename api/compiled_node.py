@@ -240,11 +240,12 @@ class CompiledFunctionBackward(Node):
 
     def as_before(self, position: int) -> Tensor:
         """An input as it was at the call, with its history."""
-        if self.before is None or position not in self.before:
+        known = {**(self.before or {}), **self.given}
+        if position not in known:
             return self.checked(position)
         if position in self.split.as_eager.looked_at(self.numbers):
             self.checked(position)
-        tensor = Tensor._wrap(self.before[position], self.inputs[position].dtype)
+        tensor = Tensor._wrap(known[position], self.inputs[position].dtype)
         edge = history(self.inputs[position])
         if edge is not None:
             attach_edge(tensor, edge)

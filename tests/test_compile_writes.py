@@ -217,3 +217,25 @@ def test_backward_from_one_result_after_another(number, order):
         return seen
 
     same(run)
+
+
+def test_double_backward_reads_buffers_as_the_call_found_them():
+    """Spectral norm writes its vectors, and uses what it wrote: to do so again is another step."""
+
+    def run(wrap):
+        torch.manual_seed(0)
+        layer = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 3))
+        f, seen = wrap(layer), []
+        for k in range(4):
+            x = data(5, 4, k=k, grad=True)
+            y = f(x)
+            f(data(5, 4, k=k + 9))  # writes again
+            (g,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+            g.square().sum().backward()
+            seen += [y, g, grads_of(x, *layer.parameters())]
+            layer.zero_grad()
+            with torch.no_grad():
+                layer.parametrizations.weight.original.copy_(data(3, 4, k=k))
+        return seen
+
+    same(run)
