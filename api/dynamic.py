@@ -271,7 +271,7 @@ def without_sizes(key: Any) -> Any:
 
 
 class TensorKey(tuple):
-    """What of a tensor argument selects a trace: dtype, shape, requires_grad, contiguity."""
+    """What of a tensor argument selects a trace: dtype, shape, requires_grad, layout, class."""
 
     __slots__ = ()
 

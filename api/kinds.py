@@ -21,7 +21,8 @@ def leaf_key(leaf: Any) -> Any:
     """What of an argument selects a trace."""
     if isinstance(leaf, Tensor):
         array = leaf._array
-        return TensorKey((leaf.dtype, array.shape, leaf._requires_grad, layout_of(array)))
+        facts = (leaf.dtype, array.shape, leaf._requires_grad, layout_of(array), type(leaf))
+        return TensorKey(facts)
     if type(leaf) is float:
         return float
     if isinstance(leaf, PLAIN):
@@ -57,9 +58,10 @@ def changed(before: Any, now: Any, names: list[str]) -> list[str]:
 def described(part: Any) -> str:
     """What of an argument is part of a key."""
     if isinstance(part, TensorKey):
-        dtype, shape, needs_grad, layout = part
+        dtype, shape, needs_grad, layout, kind = part
         words = [str(TensorType(dtype, shape)), *(["requires grad"] if needs_grad else []),
-                 *(["not row-major"] if layout is not True else [])]  # fmt: skip
+                 *(["not row-major"] if layout is not True else []),
+                 *([f"a {kind.__name__}"] if kind is not Tensor else [])]  # fmt: skip
         return " ".join(words)
     if part is float:
         return "a float"

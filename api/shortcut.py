@@ -67,7 +67,7 @@ def gathered_replay(trace: Trace, leaves: list[Any], specialised: set[int], unpa
     """Checks and collects tensors in Python."""
     segment, count = trace.root, len(leaves)
     tensors = [
-        (k, x.dtype, x._array.shape, x._requires_grad, layout_of(x._array))
+        (k, type(x), x.dtype, x._array.shape, x._requires_grad, layout_of(x._array))
         for k, x in enumerate(leaves) if isinstance(x, Tensor)
     ]  # fmt: skip
     floats = [k for k, x in enumerate(leaves) if type(x) is float and k not in specialised]
@@ -95,9 +95,9 @@ def gathered_replay(trace: Trace, leaves: list[Any], specialised: set[int], unpa
         for k, known in fixed:
             if args[k] is not known:
                 return MISS
-        for k, dtype, shape, flag, layout in tensors:
+        for k, kind, dtype, shape, flag, layout in tensors:
             x = args[k]
-            if not isinstance(x, Tensor) or x.dtype is not dtype or x._requires_grad is not flag:
+            if x.__class__ is not kind or x.dtype is not dtype or x._requires_grad is not flag:
                 return MISS
             array = x._array
             if array.shape != shape or layout_of(array) != layout:
