@@ -332,7 +332,7 @@ class Numbers:
         groups = {id(r.group): r.group for r in (*reads, *(read for read, *_ in guards))
                   if isinstance(r, HyperParameter)}  # fmt: skip
         words = [word for group in groups.values() for word in watch.of_dict(group)]
-        words += [word for guard in trace.environment.loose for word in guard.words(watch)]
+        words += [word for guard in trace.environment.loose for word in words_of(guard)]
         if trace.environment.varies_in_modules:
             words += watch.of_slot(epoch, "value")
         self.unchanged: Any = watch.watch(words)
@@ -376,6 +376,14 @@ def watched(environment: Any) -> watch.Words:
     """The words behind a trace's guards on Python values."""
     try:
         return environment.words()  # type: ignore[no-any-return]
+    except watch.Unwatchable as error:
+        raise Unbindable from error
+
+
+def words_of(guard: Any) -> watch.Words:
+    """The words behind one of them."""
+    try:
+        return guard.words(watch)  # type: ignore[no-any-return]
     except watch.Unwatchable as error:
         raise Unbindable from error
 

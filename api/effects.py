@@ -23,6 +23,8 @@ from .tracer.recorded import place_text
 
 CLOCKS = ("time", "datetime")  # modules whose answers differ at each call
 REPORTS = ("warnings", "logging")
+WORKERS = ("concurrent", "multiprocessing", "asyncio")
+STARTERS = {"Thread", "Timer", "start_new_thread"}  # of `threading`, beside its locks
 FILES = ("open", "input")
 
 
@@ -60,6 +62,12 @@ class Effects:
                 self.problems.append(f"the body asks for the time ({where}); do so outside")
             elif module_of(value) in REPORTS:
                 self.problems.append(f"the body logs or warns ({where}); do so outside")
+            elif is_worker(value, function.__code__):
+                self.problems.append(f"the body works with other threads ({where}), whose ops "
+                                     "no recording sees; do so outside")  # fmt: skip
+            elif name == "id" and value is id:
+                self.problems.append(f"the body asks for the id() of objects ({where}), which "
+                                     "differ at each call; pass what it decides by")  # fmt: skip
             elif name in FILES and value is getattr(builtins, name):
                 self.problems.append(f"the body uses open() or input() ({where}); do so outside")
 
@@ -83,6 +91,17 @@ def draws() -> Any:
     """The state of Python's and NumPy's generators."""
     kind, keys, *rest = np.random.get_state()
     return random.getstate(), kind, keys.tobytes(), *rest
+
+
+def is_worker(value: Any, code: types.CodeType) -> bool:
+    """May code that uses a value run some of the user's in other threads or processes?"""
+    module = module_of(value).split(".")[0]
+    if module in ("threading", "_thread"):
+        started = getattr(value if callable(value) else type(value), "__name__", "")
+        named = {name for part in codes_in(code) for name in part.co_names}
+        return started in STARTERS or (isinstance(value, types.ModuleType)
+                                       and not STARTERS.isdisjoint(named))  # fmt: skip
+    return module in WORKERS
 
 
 def module_of(value: Any) -> str:

@@ -121,6 +121,7 @@ class Environment(Reach):
 def module_state(module: Any, varying: Any) -> dict[str, Any]:
     """Plain attributes of a module, and its hooks."""
     state = outline(module.__dict__, varying=varying)
+    state["its class"] = id(type(module))
     for table in HOOKS:
         for name, value in (module.__dict__.get(table) or {}).items():
             state[f"{table}.{name}"] = id(value)

@@ -132,6 +132,7 @@ class Attributes(Guard):
 
     def __init__(self, owner: Any, names: Any, varying: Any = ()):
         self.owner, self.names, self.varying = owner, names, frozenset(varying)
+        self.kind = type(owner)
         self.before: dict[str, Any] = {}
 
     def begin(self) -> None:
@@ -142,11 +143,13 @@ class Attributes(Guard):
         return outline(self.owner.__dict__, self.names, self.varying)
 
     def change(self) -> str | None:
+        if type(self.owner) is not self.kind:
+            return f"a {self.kind.__name__} is of another class now"
         changed = first_change(self.before, self.now())
-        return None if changed is None else f"{type(self.owner).__name__}.{changed} changed"
+        return None if changed is None else f"{self.kind.__name__}.{changed} changed"
 
     def words(self, watch: Any) -> Any:
-        return watch.of_attributes(self.owner)
+        return [*watch.of_class(self.owner), *watch.of_attributes(self.owner)]
 
     def settle(self) -> None:
         settle(self.owner.__dict__)

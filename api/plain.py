@@ -22,6 +22,11 @@ def is_library(module: str | None) -> bool:
     return (module or "").split(".")[0] in LIBRARIES
 
 
+def is_pythons(module: str | None) -> bool:
+    """Is it a module of Python's standard library?"""
+    return is_library(module) and (module or "").split(".")[0] in sys.stdlib_module_names
+
+
 def is_built_in(kind: type) -> bool:
     """A class of Python's or NumPy's own, whose objects have no attributes that Python sets."""
     return (kind.__module__ or "").split(".")[0] in ("builtins", "numpy")

@@ -21,6 +21,7 @@ import collections
 import functools
 import random
 import types
+import weakref
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,9 @@ from .guards import (
     OptimizerState,
     Value,
 )
+from .odd_places import enter_standard, follow
 from .places import Cell, Entry, Findings, Item, Slot
-from .plain import PLAIN, is_built_in, is_library, space_of
+from .plain import PLAIN, is_built_in, is_library, is_pythons, space_of
 from .quiet_code import codes_in, globals_read
 from .tracer.tensor import Tensor
 from .varying import Varying
@@ -51,6 +53,7 @@ REGISTERED = ("_parameters", "_buffers", "_modules")
 COMPUTED_NAMES = {"getattr", "hasattr", "vars", "__dict__", "eval", "exec", "globals", "attrgetter",
                   "asdict", "astuple", "copy", "deepcopy"}  # fmt: skip
 CONTENTS = (set, collections.deque, bytearray, array.array, np.ndarray)
+CACHES = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary)  # hold nothing by themselves
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
 WRAPPED = {property: "fget", staticmethod: "__func__", classmethod: "__func__",
@@ -184,17 +187,24 @@ class Reach:
     def visit_function(self, function: types.FunctionType) -> None:
         self.visit(getattr(function, "__wrapped__", None))
         if is_library(function.__module__):
+            if is_pythons(function.__module__):  # `singledispatch` closes over functions of users
+                self.visit_closure(function, but=CACHES)
             return
-        self.guards.append(Code(function))
+        self.guards += [Code(function), Attributes(function, self.names)]
+        self.owners.append(Owner(function.__dict__, self.names, self.enter_attribute))
+        self.visit_closure(function)
+        self.visit_names(function.__code__, function.__globals__)
+        self.visit_all(function.__defaults__ or ())
+        self.visit_all((function.__kwdefaults__ or {}).values())
+
+    def visit_closure(self, function: types.FunctionType, but: Any = ()) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             try:
                 value = cell.cell_contents
             except ValueError:  # not filled yet
                 continue
-            self.find(Cell(cell, name), value)
-        self.visit_names(function.__code__, function.__globals__)
-        self.visit_all(function.__defaults__ or ())
-        self.visit_all((function.__kwdefaults__ or {}).values())
+            if not isinstance(value, but):
+                self.find(Cell(cell, name), value)
 
     def visit_names(self, code: types.CodeType, space: dict[str, Any]) -> None:
         for part in codes_in(code):
@@ -237,8 +247,12 @@ class Reach:
             self.find(Entry(space, name, True, writable=False), value)
 
     def visit_python_module(self, module: types.ModuleType) -> None:
-        if not is_library(module.__name__):
-            self.owners.append(Owner(module.__dict__, self.names.known, self.enter_global))
+        enter: Any = self.enter_global
+        if is_library(module.__name__):
+            if not is_pythons(module.__name__):
+                return
+            enter = functools.partial(enter_standard, self)
+        self.owners.append(Owner(module.__dict__, self.names.known, enter))
 
     # --- objects ---
 
@@ -249,6 +263,8 @@ class Reach:
         elif hasattr(type(value), "__next__"):
             self.problem(f"the body can reach an iterator (a {type(value).__name__}), whose next "
                          "value differs at each call; pass the value")  # fmt: skip
+        elif follow(self, value):
+            return
         elif isinstance(value, CONTENTS):
             self.visit_contents(value)
         elif isinstance(value, list | tuple | frozenset | dict):

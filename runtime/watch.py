@@ -26,6 +26,7 @@ from .layout import DICT_KEYS, DICT_VERSION, HEAD, SET_USED, word_at
 
 Words = list[tuple[int, int]]  # addresses, and what is there
 
+CLASS = HEAD - 8
 CELL_VALUE = HEAD
 LIST_SIZE, LIST_ITEMS = HEAD, HEAD + 8
 FUNCTION_WORDS = 8  # globals, builtins, two names, code, defaults, named defaults, closure
@@ -85,6 +86,11 @@ def of_attributes(owner: Any) -> Words:
         if word_at(id(owner) + at) == id(attributes):
             return [(id(owner) + at, id(attributes)), *of_dict(attributes)]
     raise Unwatchable(type(owner).__name__)
+
+
+def of_class(owner: Any) -> Words:
+    """Which class an object is of."""
+    return _now(id(owner) + CLASS)
 
 
 def of_function(function: Any) -> Words:
@@ -168,6 +174,10 @@ class _Owner:
     value = 0
 
 
+class _Other(_Owner):
+    pass
+
+
 def _changes() -> Iterable[tuple[str, Words, Callable[[], Any]]]:
     """Values of each kind, and a way to change each."""
     counter = 1000
@@ -193,4 +203,5 @@ def _changes() -> Iterable[tuple[str, Words, Callable[[], Any]]]:
     for _ in range(40):  # long enough for the interpreter to specialise the store
         words = of_attributes(owner)
         yield "an attribute", words, lambda: setattr(owner, "value", owner.value + 1000)
+    yield "the class", of_class(owner), lambda: setattr(owner, "__class__", _Other)
     yield "all attributes", of_attributes(owner), lambda: setattr(owner, "__dict__", {})

@@ -1,0 +1,206 @@
+"""Compiling never changes meaning: values that lie in places of Python's own."""
+
+import collections
+import contextvars
+import functools
+import operator
+import os
+import sys
+import threading
+import types
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import wengert as torch
+from scenarios import Scenarios, check, data, filled
+from wengert import nn
+
+scenario = Scenarios()
+
+
+def over(f, change, values=(1.0, 1.0, 2.0, 2.0, 3.0)):
+    """The results of calls, each after a change."""
+    found = []
+    for value in values:
+        change(value)
+        found.append(f(data(2)))
+    return found
+
+
+@scenario
+def attributes_of_functions(wrap):
+    def counting(function):
+        @functools.wraps(function)
+        def counted(x):
+            counted.calls += 1
+            return function(x) * counted.calls
+
+        counted.calls = 0
+        return counted
+
+    @counting
+    def body(x):
+        return x + 1
+
+    def late(x):
+        late.calls = getattr(late, "calls", 0) + 1
+        return x * late.calls
+
+    f, g = wrap(lambda x: body(x)), wrap(lambda x: late(x))
+    found = [(f(data(2, k=k)), g(data(2)), body.calls, late.calls) for k in range(4)]
+    return found, over(f, lambda v: setattr(body, "calls", v))
+
+
+@scenario
+def single_dispatch(wrap):
+    scale = 2.0
+
+    @functools.singledispatch
+    def apply(value, x):
+        return x * 0
+
+    @apply.register
+    def _(value: int, x):
+        return x * value * scale
+
+    f = wrap(lambda value, x: apply(value, x))
+    calls = (1, "ab", 2.5, 1, True, "ab", 2.5)
+    found = [f(value, data(2)) for value in calls]
+    scale = 3.0
+    found += [f(value, data(2)) for value in calls]
+
+    @apply.register
+    def _(value: float, x):
+        return x - value
+
+    return found + [f(value, data(2)) for value in calls]
+
+
+@scenario
+def classes_assigned_to_objects(wrap):
+    class Doubling(nn.Linear):
+        def forward(self, x):
+            return super().forward(x) * 2
+
+    class Old:
+        k = 1.0
+
+        def scale(self):
+            return self.k
+
+    class New(Old):
+        k = 5.0
+
+    layer, thing = filled(nn.Linear(2, 2)), Old()
+    thing.a = 1
+    f, g = wrap(lambda x: layer(x)), wrap(lambda x: x * thing.scale() * thing.a)
+
+    def change(value):
+        layer.__class__ = Doubling if value == 2.0 else nn.Linear
+        thing.__class__ = New if value == 2.0 else Old
+
+    return over(f, change), over(g, change)
+
+
+@scenario
+def proxies_and_views_of_dicts(wrap):
+    table = {"a": 1.0}
+    proxy = types.MappingProxyType(table)
+    keys, items, values = table.keys(), table.items(), table.values()
+    chain, user = collections.ChainMap({}, table), collections.UserDict(a=1.0)
+    bodies = [lambda x: x * proxy["a"], lambda x: x * len(keys), lambda x: x * sum(values),
+              lambda x: x * sum(v for _, v in items), lambda x: x * chain["a"]]  # fmt: skip
+    found = [over(wrap(body), lambda v: table.update(a=v)) for body in bodies]
+    found += [over(wrap(body), lambda v: table.update({str(v): v})) for body in bodies]
+    return found, over(wrap(lambda x: x * user["a"]), lambda v: user.update(a=v))
+
+
+@scenario
+def attributes_by_names_elsewhere(wrap):
+    thing, name = types.SimpleNamespace(value=1.0), operator.attrgetter("value")
+    return over(wrap(lambda x: x * name(thing)), lambda v: setattr(thing, "value", v))
+
+
+@scenario
+def memory_views(wrap):
+    view = memoryview(bytearray(b"abc"))
+    return over(wrap(lambda x: x * view[0]), lambda v: view.__setitem__(0, int(v)))
+
+
+@scenario
+def context_variables_and_thread_locals(wrap):
+    variable, local = contextvars.ContextVar("variable", default=1.0), threading.local()
+    f, g = wrap(lambda x: x * variable.get()), wrap(lambda x: x * local.value)
+    return over(f, variable.set), over(g, lambda v: setattr(local, "value", v))
+
+
+@scenario
+def the_environment_and_modules_of_python(wrap):
+    def change(value):
+        os.environ["WENGERT_TEST_SCALE"] = str(value)
+        sys.wengert_test_scale = value
+
+    bodies = [lambda x: x * float(os.environ["WENGERT_TEST_SCALE"]),
+              lambda x: x * float(os.getenv("WENGERT_TEST_SCALE")),
+              lambda x: x * sys.wengert_test_scale]  # fmt: skip
+    try:
+        return [over(wrap(body), change) for body in bodies]
+    finally:
+        del os.environ["WENGERT_TEST_SCALE"], sys.wengert_test_scale
+
+
+@scenario
+def weak_references(wrap):
+    class Thing:
+        value = 1.0
+
+    things = [Thing()]
+    reference = weakref.ref(things[0])
+    f = wrap(lambda x: x * 100 if reference() is None else x * reference().value)
+    found = over(f, lambda v: setattr(things[0], "value", v))
+    things.clear()
+    return found, f(data(2)), f(data(2))
+
+
+@scenario
+def work_in_other_threads(wrap):
+    def started(x):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(x * 2))
+        thread.start()
+        thread.join()
+        return found[0] + 1
+
+    with ThreadPoolExecutor(1) as pool:
+        f, g = wrap(started), wrap(lambda x: pool.submit(torch.sin, x).result() + 1)
+        return [(f(data(2, k=k)), g(data(2, k=k))) for k in range(4)]
+
+
+@pytest.mark.parametrize("run", scenario, ids=lambda run: run.__name__)
+def test_scenario(run):
+    check(run)
+
+
+def test_locks_do_not_keep_a_body_from_being_replayed():
+    lock = threading.Lock()
+
+    @torch.compile
+    def f(x):
+        with lock:
+            return x * 2
+
+    for k in range(3):
+        f(data(2, k=k))
+    assert "replayed 2 times" in f.explain()
+
+
+def test_dispatch_by_class_is_replayed():
+    @functools.singledispatch
+    def apply(value, x):
+        return x * 2
+
+    f = torch.compile(lambda value, x: apply(value, x))
+    for k in range(5):
+        f("name", data(2, k=k))
+    assert "replayed 4 times" in f.explain()
