@@ -9,8 +9,9 @@ from typing import Any
 from .environment import Environment
 from .ir.graph import WRITE, Graph, Var
 from .sharing import Relation, relations_of, shared_arguments
-from .sources import Number
+from .sources import Captured, Fact, Number, is_same
 from .tracer.recorded import Branch
+from .tracer.recorded_facts import STEADY, hooks_of
 from .tracer.tensor import Tensor
 
 
@@ -91,7 +92,7 @@ def path_of(recording: Any) -> Path:
         ],
         environment=recording.environment,
         grad_guards=[(recording.owner_source(t), none) for t, none in recorder.grad_guards],
-        comparisons=recording.comparisons(),
+        comparisons=[*recording.comparisons(), *fact_guards(recording)],
         bound=relations_of(recording),
         shared=shared_arguments(
             [
@@ -100,14 +101,14 @@ def path_of(recording: Any) -> Path:
                 if not isinstance(source, Number)
             ]
         ),
-        hooks=[(t, hook_signature(t)) for t in recording.captured()],
+        hooks=[(t, hooks_of(t)) for t in recording.captured()],
         packs=recorder.packed is not None,
     )
 
 
-def hook_signature(tensor: Tensor) -> Any:
-    """Which hooks a leaf has."""
-    facts = tensor._leaf
-    if facts is None:
-        return (), ()
-    return tuple(facts.hooks or ()), tuple(facts.post_hooks or ())
+def fact_guards(recording: Any) -> list[Any]:
+    """Guards on what Python saw of tensors from outside."""
+    seen = [(recording.owner_source(tensor), name, value)
+            for tensor, name, value in recording.recorder.facts.values()]  # fmt: skip
+    return [(Fact(source, name), is_same, value, True) for source, name, value in seen
+            if not (isinstance(source, Captured) and name in STEADY)]  # fmt: skip

@@ -78,6 +78,7 @@ class Recording(NumberInputs):
         self.argument_places = {
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
         }
+        recorder.is_argument = lambda tensor: id(tensor) in self.argument_places
         recorder.given_numbers = self.numbers
         recorder.hyper_parameter = self.hyper_parameter
         recorder.hyper_branch = self.hyper_branch
@@ -146,6 +147,7 @@ class Recording(NumberInputs):
         """It is over: nothing of the call is held until the collector comes."""
         recorder = self.recorder
         recorder.let_go()
+        recorder.is_argument = None
         recorder.on_lift = recorder.on_handed = recorder.naming = None
         recorder.hyper_parameter = recorder.hyper_branch = recorder.state_begins = None
 

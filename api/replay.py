@@ -9,12 +9,13 @@ import numpy as np
 from .ir.bind import epoch, state
 from .ir.graph import Graph
 from .packing import PackedFunction
-from .paths import Path, hook_signature
+from .paths import Path
 from .runtime.freed_memory import give_back
 from .segments import Segment, cut, merge
 from .settings import Settings
 from .sharing import shared_arguments
-from .sources import is_same
+from .sources import Fact, is_same
+from .tracer.recorded_facts import hooks_of
 
 MISS = object()
 LARGE_ARENA = 8 << 20
@@ -89,6 +90,8 @@ class Trace:
             value = read(leaves)
             unset = value is None and how is not is_same
             if (False if unset else bool(how(value, other))) is not outcome:
+                if isinstance(read, Fact):
+                    return f"{read.name} of a tensor differs"
                 return "a comparison of a number came out differently"
         if not all(relation.holds(leaves) for relation in self.bound):
             return "an argument was a tensor that the body also reads, and now is another"
@@ -104,7 +107,7 @@ class Trace:
         """Tensors from outside were traced as they were: with other hooks, or in other memory of
         each other, they need a new trace."""
         for tensor, before in self.hooks:
-            if hook_signature(tensor) != before:
+            if hooks_of(tensor) != before:
                 return "hooks of a parameter changed"
         if not all(relation.holds([]) for relation in self.fixed):
             return "tensors share memory in another way"

@@ -7,6 +7,7 @@ from typing import Any
 from .ir.bind import state
 from .ir.dims import at_sizes
 from .tracer.inplace import look
+from .tracer.recorded_facts import FACTS
 from .tracer.scalars import run_time_number
 from .tracer.tape import FREED, Node, next_sequence, user_place
 
@@ -95,6 +96,17 @@ class Placed:
 
     def __call__(self, leaves: Any) -> Any:
         return self.place.read()
+
+
+class Fact:
+    """Something that Python sees of a tensor beside its value; see tracer/recorded_facts.py."""
+
+    def __init__(self, source: Any, name: str):
+        self.source, self.name = source, name
+        self.identity = ("fact", source.identity, name)
+
+    def __call__(self, leaves: Any) -> Any:
+        return FACTS[self.name](self.source(leaves))
 
 
 def is_same(value: Any, other: Any) -> bool:

@@ -60,6 +60,7 @@ def storage_offset(self: Tensor) -> int:
     if self._array.size == 0:
         return 0
     notify("strides_asked", self)
+    notify("fact_asked", self, "storage_offset")
     root = self.storage_.root
     here = self._array.__array_interface__["data"][0]
     return (here - root.__array_interface__["data"][0]) // self._array.itemsize
@@ -68,6 +69,7 @@ def storage_offset(self: Tensor) -> int:
 @method
 def data_ptr(self: Tensor) -> int:
     """The address of the first element."""
+    notify("fact_asked", self, "data_ptr")
     return self._array.__array_interface__["data"][0] if self._array.size else 0
 
 

@@ -27,6 +27,8 @@ class GradFields:
     """What a recorder notes about `.grad` and `requires_grad`."""
 
     entries: dict[int, Entry]
+    is_argument: Any
+    rely_on: Any
 
     def __init__(self) -> None:
         self.grad_owners: dict[int, Tensor] = {}
@@ -40,6 +42,9 @@ class GradFields:
         """`.grad` of a tensor is looked at: a guard on its being None, and whose it is."""
         if id(owner) in self.grad_changed or self.computed(owner):
             return
+        if self.is_argument(owner):
+            self.rely_on(owner, "is_leaf")
+            self.rely_on(owner, "hooks")
         grad = owner._grad
         if grad is not None and id(grad) not in self.entries:
             self.grad_owners[id(grad)] = owner

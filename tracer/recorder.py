@@ -42,6 +42,7 @@ from .recorded import (
     place_text,
 )
 from .recorded_draws import RandomStates
+from .recorded_facts import FactsSeen
 from .recorded_functions import record_function
 from .recorded_grads import GradFields
 from .recorded_looks import Looks
@@ -52,7 +53,7 @@ from .scalars import RunTimeNumber, with_plain_numbers
 from .tensor import Tensor
 
 
-class Recorder(Numbers, RandomStates, Looks, Shapes, GradFields, PlainSizes):
+class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, PlainSizes):
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):

@@ -114,13 +114,16 @@ class Tensor(Value, metaclass=_TensorMeta):
                 "Inference tensors do not track version counter. Make the tensor "
                 "outside of inference_mode(), or clone() it there."
             )
+        notify("fact_asked", self, "_version")
         return 0 if self._storage is None else self._storage.version
 
     @property
     def _base(self) -> Tensor | None:
+        notify("fact_asked", self, "_base")
         return None if self._view is None else self._view.base
 
     def _is_view(self) -> bool:
+        notify("fact_asked", self, "_is_view")
         return self._view is not None
 
     @property
@@ -193,6 +196,7 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     @property
     def is_leaf(self) -> bool:
+        notify("fact_asked", self, "is_leaf")
         return self.grad_fn is None
 
     @property
@@ -201,6 +205,7 @@ class Tensor(Value, metaclass=_TensorMeta):
             from .eager import refresh_view
 
             refresh_view(self)
+        notify("fact_asked", self, "grad_fn")
         return self._node
 
     _grad_fn = grad_fn
@@ -241,6 +246,7 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     @property
     def retains_grad(self) -> bool:
+        notify("fact_asked", self, "retains_grad")
         return bool(self.__dict__.get("_retains"))
 
     def retain_grad(self) -> None:
@@ -318,6 +324,7 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     def is_inference(self) -> bool:
         """Was the tensor made in inference mode?"""
+        notify("fact_asked", self, "is_inference")
         return self._mark == "inference"
 
     @property
@@ -327,6 +334,8 @@ class Tensor(Value, metaclass=_TensorMeta):
     # --- Python's own protocols ---
 
     def __hash__(self) -> int:
+        if state.top is not state.bottom:
+            notify("hash_asked", self)
         return id(self)
 
     def __len__(self) -> int:
