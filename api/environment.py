@@ -109,6 +109,12 @@ class Environment(Reach):
         return [value for optimizer in self.optimizers for group in optimizer.param_groups
                 for name, value in group.items() if name != "params"]  # fmt: skip
 
+    def parameters(self) -> list[Any]:
+        """The parameters and buffers of the modules in sight."""
+        return [tensor for module in self.modules
+                for tensor in (*module._parameters.values(), *module._buffers.values())
+                if tensor is not None]  # fmt: skip
+
     def parameter_names(self) -> dict[int, str]:
         """Names of the parameters and buffers of the modules in sight, by id."""
         names: dict[int, str] = {}

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .class_tests import compares_identity
 from .environment import Environment
 from .ir.graph import WRITE, Graph, Var
 from .sharing import Relation, relations_of, shared_arguments
-from .sources import Captured, Fact, Number, is_same
+from .sources import Captured, Fact, Identities, Number, is_same
 from .tracer.recorded import Branch
 from .tracer.recorded_facts import STEADY, hooks_of
 from .tracer.tensor import Tensor
@@ -110,5 +111,12 @@ def fact_guards(recording: Any) -> list[Any]:
     """Guards on what Python saw of tensors from outside."""
     seen = [(recording.owner_source(tensor), name, value)
             for tensor, name, value in recording.recorder.facts.values()]  # fmt: skip
-    return [(Fact(source, name), is_same, value, True) for source, name, value in seen
-            if not (isinstance(source, Captured) and name in STEADY)]  # fmt: skip
+    guards = [(Fact(source, name), is_same, value, True) for source, name, value in seen
+              if not (isinstance(source, Captured) and name in STEADY)]  # fmt: skip
+    environment, leaves = recording.environment, recording.leaves
+    if compares_identity(environment.functions(), set()):
+        read = Identities(list(recording.argument_places.values()),
+                          [p for p, t in environment.findings.found if isinstance(t, Tensor)],
+                          environment.parameters())  # fmt: skip
+        guards.append((read, is_same, read(leaves), True))
+    return guards

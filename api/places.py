@@ -116,5 +116,12 @@ class Findings:
                 return f"{place.name} is another object now"
         return None
 
+    def replaced(self) -> str | None:
+        """Where another object lies now, be it a tensor; None if nowhere."""
+        for place, before in self.found:
+            if place.read() is not before:
+                return f"{place.name} is another object now"
+        return None
+
     def words(self, watch: Any) -> Any:
         return [word for place, _ in self.found for word in place.words(watch)]

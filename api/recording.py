@@ -131,7 +131,9 @@ class Recording(NumberInputs):
             self.environment.settle()
         for optimizer, parameters in self.begun.items():
             self.environment.optimizer_states[optimizer].begun(parameters)
-        changed = next(iter(replaced), None) or self.environment.failure()
+        environment = self.environment
+        changed = next(iter(replaced), None) or (
+            environment.failure() or environment.findings.replaced())  # fmt: skip
         if changed is not None:
             problems.append(f"the body changes Python state while it runs: {changed}; keep it in a "
                             "tensor")  # fmt: skip

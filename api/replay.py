@@ -14,7 +14,7 @@ from .runtime.freed_memory import give_back
 from .segments import Segment, cut, merge
 from .settings import Settings
 from .sharing import shared_arguments
-from .sources import Fact, is_same
+from .sources import Fact, Identities, is_same
 from .tracer.recorded_facts import hooks_of
 
 MISS = object()
@@ -90,7 +90,7 @@ class Trace:
             value = read(leaves)
             unset = value is None and how is not is_same
             if (False if unset else bool(how(value, other))) is not outcome:
-                if isinstance(read, Fact):
+                if isinstance(read, Fact | Identities):
                     return f"{read.name} of a tensor differs"
                 return "a comparison of a number came out differently"
         if not all(relation.holds(leaves) for relation in self.bound):

@@ -17,7 +17,7 @@ from .executor import native_wanted
 from .ir.graph import Graph
 from .report_graph import graph_picture
 from .report_pack import packed
-from .sources import Fact
+from .sources import Fact, Identities
 
 PLAIN = ("version", "name", "status", "reason", "explain", "guards", "machine", "open")
 CONTEXT = 2  # lines shown around a source line that an op came from
@@ -204,7 +204,7 @@ def guard_lines(trace: Any) -> list[str]:
     lines += [f"{type(module).__name__}.training == {module.training}"
               for module in environment.modules]  # fmt: skip
     lines += [f"a .grad is {'None' if none else 'a tensor'}" for _, none in trace.grad_guards]
-    lines += [f"{read.name} of a tensor is {other!r}" if isinstance(read, Fact)
+    lines += [f"{read.name} of a tensor is {other!r}" if isinstance(read, Fact | Identities)
               else f"a number {how.__name__} {other!r} is {outcome}"
               for read, how, other, outcome in trace.comparisons]  # fmt: skip
     return lines

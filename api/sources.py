@@ -109,6 +109,23 @@ class Fact:
         return FACTS[self.name](self.source(leaves))
 
 
+class Identities:
+    """Which of the tensors that a body may compare by `is` are the same."""
+
+    identity = ("identities",)
+    name = "identity"
+
+    def __init__(self, places: list[int], found: list[Any], known: list[Any]):
+        self.places, self.found, self.known = places, found, known
+
+    def __call__(self, leaves: Any) -> Any:
+        tensors = [leaves[k] for k in self.places] + [place.read() for place in self.found]
+        first: dict[int, int] = {}
+        for k, tensor in enumerate((*self.known, *tensors)):
+            first.setdefault(id(tensor), k)
+        return tuple(first[id(tensor)] for tensor in tensors)
+
+
 def is_same(value: Any, other: Any) -> bool:
     """Is an option (a flag, a string, None) as it was?"""
     return value is other or (value is not None and bool(value == other))

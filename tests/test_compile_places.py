@@ -177,6 +177,40 @@ def work_in_other_threads(wrap):
         return [(f(data(2, k=k)), g(data(2, k=k))) for k in range(4)]
 
 
+@scenario
+def tensors_put_in_the_place_of_others(wrap):
+    items, names, thing = [data(3)], {"a": data(3, k=1), "b": data(3, k=2)}, types.SimpleNamespace()
+    thing.last = variable = data(3, k=3)
+
+    def body(x):
+        nonlocal variable
+        y = x + items[0] * names["a"] + thing.last * variable
+        items[0] = thing.last = variable = x
+        names["a"], names["b"] = names["b"], names["a"]
+        return y
+
+    f = wrap(body)
+    found = []
+    for k in range(6):
+        found += [f(data(3, k=k + 4)), items[0], names["a"], thing.last, variable]
+    return found
+
+
+@scenario
+def the_same_tensor_or_another(wrap):
+    tensors, layer = [data(3, k=k) for k in range(3)], filled(nn.Linear(3, 3))
+    a = b = tensors[0]
+    f, g = wrap(lambda x: x * 2 if x is a else x), wrap(lambda x: x * 2 if a is b else x)
+    h = wrap(lambda x: x * 2 if x is layer.weight else x * 3)
+    order = (0, 0, 0, 1, 1, 2, 0, 1, 2, 2, 0)
+    found = []
+    for k in (0, 1, 0, 2):
+        a = tensors[k]
+        found += [f(tensors[i]) for i in order] + [g(data(3)) for _ in range(2)]
+    others = (layer.weight, nn.Parameter(data(3, 3)), layer.weight, nn.Parameter(data(3, 3)))
+    return found, [h(x) for x in others * 2]
+
+
 @pytest.mark.parametrize("run", scenario, ids=lambda run: run.__name__)
 def test_scenario(run):
     check(run)
