@@ -26,6 +26,7 @@ class Environment(Reach):
         super().__init__(function, leaves, varying)
         self.varied = self.varying.among(self.floats)
         self.loose = [guard for guard in self.guards if guard.varying]
+        self.beside = self.findings.among(lambda p: p.covered and self.varying.at(p.owner))
         self.varies_in_modules = any(self.varying.at(module.__dict__) for module in self.modules)
         self.states = [(module, names := frozenset(self.varying.at(module.__dict__)),
                         module_state(module, names)) for module in self.modules]  # fmt: skip
@@ -54,7 +55,7 @@ class Environment(Reach):
             changed = guard.change()
             if changed is not None:
                 return changed
-        return None
+        return self.beside.change()
 
     def compare(self) -> str | None:
         """Each value with what it was."""

@@ -92,6 +92,8 @@ class NumberInputs:
 
     def hyper_parameter(self, group: Any, name: str, index: int | None, value: float) -> Any:
         """An optimizer's hyper-parameter: read again at each call."""
+        if type(value) is RunTimeNumber:  # it varies at a place of its own, for code of the user's
+            return value
         key = (id(group), name, index)
         known = self.hypers.get(key)
         if known is not None and not same(known._array.item(), float(value)):
@@ -109,9 +111,23 @@ class NumberInputs:
         guards = list(self.hyper_guards)
         guards += [(HyperParameter(group, name), is_same, value, True)
                    for group, name, value in self.environment.groups]  # fmt: skip
+        guards += [(HyperParameter(group, name), is_same, value, True)
+                   for group, name, value in self.unread_options()]  # fmt: skip
         guards += [(self.numbers[id(number)][1], how, other, outcome)
                    for number, how, other, outcome in self.recorder.comparisons]  # fmt: skip
         return guards
+
+    def unread_options(self) -> list[tuple[Any, str, Any]]:
+        """Numbers among the options of optimizers that formulas took as they were.
+
+        A rate that no formula took only begins a state.
+        """
+        read = {(group, name) for group, name, _ in self.hypers}
+        options = [(group, name, value) for optimizer in self.environment.optimizers
+                   for group in optimizer.param_groups for name, value in group.items()
+                   if name not in ("params", "lr") and (id(group), name) not in read]  # fmt: skip
+        return [(group, name, list(value) if type(value) is list else value)
+                for group, name, value in options if is_number(value)]  # fmt: skip
 
     def used_places(self) -> set[int]:
         """Float arguments whose value Python saw: the next call specialises on them."""
@@ -129,3 +145,10 @@ class NumberInputs:
         """Ids of the run-time numbers whose value Python saw, or may have computed with."""
         seen = {id(number) for number in self.recorder.used_numbers}
         return seen if seen <= self.numbers.keys() else set(self.numbers)
+
+
+def is_number(value: Any) -> bool:
+    """A number, or several."""
+    if isinstance(value, tuple | list):
+        return all(isinstance(item, int | float | None) for item in value)
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -106,6 +106,12 @@ class Findings:
         if isinstance(value, Tensor):
             self.tensors.setdefault(id(value), place)
 
+    def among(self, chosen: Any) -> Findings:
+        """Those at places of a kind."""
+        some = Findings()
+        some.found = [(place, value) for place, value in self.found if chosen(place)]
+        return some
+
     def change(self) -> str | None:
         """What is not as it was."""
         for place, before in self.found:

@@ -42,6 +42,7 @@ from .odd_places import enter_standard, follow
 from .places import Cell, Entry, Findings, Item, Slot
 from .plain import PLAIN, is_built_in, is_library, is_pythons, space_of
 from .quiet_code import codes_in, globals_read
+from .reach_optimizers import visit_optimizer
 from .tracer.tensor import Tensor
 from .varying import Varying
 
@@ -270,7 +271,7 @@ class Reach:
         elif isinstance(value, list | tuple | frozenset | dict):
             self.visit_container(value)
         elif is_optimizer(value):
-            self.visit_optimizer(value)
+            visit_optimizer(self, value)
         elif has_attribute(value, "function") and has_attribute(value, "cache_clear"):
             self.visit(value.function)  # of a compiled function
         else:
@@ -315,15 +316,9 @@ class Reach:
         if name not in internal_names():
             self.find(Entry(space, name, True), value)
 
-    def visit_optimizer(self, optimizer: Any) -> None:
-        """Which groups and parameters it has, and their options; numbers are run-time numbers."""
-        self.optimizers.append(optimizer)
-        guard = self.optimizer_states[id(optimizer)] = OptimizerState(optimizer, self.names)
-        self.guards += [Members(optimizer.param_groups), guard]
-        for group in optimizer.param_groups:
-            self.guards.append(Members(group["params"]))
-            self.groups += [(group, name, value) for name, value in group.items()
-                            if isinstance(value, bool | str | type(None))]  # fmt: skip
+    def own(self, space: dict[str, Any], enter: Any) -> None:
+        """`enter` is called with what lies there under names that code in sight has."""
+        self.owners.append(Owner(space, self.names, enter))
 
     # --- containers ---
 

@@ -5,7 +5,7 @@ import copy
 import pytest
 import wengert as torch
 from scenarios import Scenarios, check, data, filled
-from wengert import nn
+from wengert import nn, optim
 
 scenario = Scenarios()
 
@@ -176,3 +176,81 @@ def a_body_that_puts_state_of_its_own_beside(wrap):
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
 def test_scenario(run):
     check(run)
+
+
+class Decaying(optim.Optimizer):
+    """An optimizer of a user's, which reads its options as any dict."""
+
+    def __init__(self, params, lr=0.1):
+        super().__init__(params, {"lr": lr, "momentum": 0.5, "decays": (0.9, 0.8), "mode": "a"})
+        self.power = 1.0
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                kept = self.state[p].setdefault("mean", torch.zeros_like(p))
+                kept.mul_(group["momentum"]).add_(p.grad)
+                p.add_(kept, alpha=-group["lr"] * self.power)
+                p.mul_(group["decays"][0])
+                if group["mode"] == "b":
+                    p.add_(1.0)
+
+
+class Shrinking(optim.SGD):
+    """One that adds to the library's."""
+
+    def step(self, closure=None):
+        super().step(closure)
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.data.mul_(group["momentum"] + group["lr"])
+
+
+@pytest.mark.parametrize("make", [
+    Decaying,
+    lambda params: Shrinking(params, lr=0.1, momentum=0.5),
+    lambda params: optim.Rprop(params, lr=0.1),
+    lambda params: optim.Adafactor(params, lr=0.1),
+])  # fmt: skip
+def test_options_take_effect_whoever_reads_them(make):
+    changes = [("lr", 0.2), ("lr", 0.3), ("momentum", 0.7), ("decays", (0.5, 0.4)), ("mode", "b"),
+               ("lr", 0.4), ("momentum", 0.1), ("decays", [0.2, 0.3]), ("step_sizes", (0.05, 0.06)),
+               ("step_sizes", (0.3, 0.4)), ("d", 3.0), ("beta2_decay", -0.2)]  # fmt: skip
+
+    def run(wrap):
+        weight = nn.Parameter(data(3))
+        optimizer = make([weight])
+
+        def body(x):
+            optimizer.zero_grad()
+            (weight * x).sum().backward()
+            optimizer.step()
+            return weight * optimizer.param_groups[0]["lr"]
+
+        step, found = wrap(body), []
+        for name, value in changes:
+            for k in range(3):
+                found += [step(data(3, k=k)), weight.detach().clone()]
+            if name in optimizer.param_groups[0]:
+                optimizer.param_groups[0][name] = value
+        optimizer.power = 2.0
+        return found, step(data(3)), step(data(3))
+
+    check(run)
+
+
+def test_a_schedule_of_a_users_optimizer_is_two_recordings():
+    weight = nn.Parameter(data(3))
+    optimizer = Decaying([weight])
+
+    @torch.compile
+    def step(x):
+        optimizer.zero_grad()
+        (weight * x).sum().backward()
+        optimizer.step()
+
+    for k in range(12):
+        step(data(3, k=k))
+        optimizer.param_groups[0]["lr"] = 0.1 * 0.9**k
+    assert step.explain().count("trace of") <= 2

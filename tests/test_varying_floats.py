@@ -2,6 +2,7 @@
 
 import math
 import threading
+import types
 
 import pytest
 import wengert as torch
@@ -242,3 +243,17 @@ def test_threads_see_their_own_calls():
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert results == [[3.0] * 3] * 150
+
+
+def test_other_objects_beside_a_float_that_varies():
+    thing = types.SimpleNamespace(scale=1.0, rates=(1.0, 2.0), function=torch.sin)
+    f = torch.compile(lambda x: thing.function(x) * thing.scale * thing.rates[0])
+    x = torch.ones(3)
+    for k in range(1, 6):
+        thing.scale = float(k)
+        if k == 4:
+            thing.rates = (5.0, 6.0)
+        if k == 5:
+            thing.function = torch.cos
+        want = thing.function(x) * thing.scale * thing.rates[0]
+        assert f(x).tolist() == pytest.approx(want.tolist())

@@ -34,7 +34,7 @@ class Rprop(Optimizer):
         kept["step_size"] = full_like(grad, complex(lr, lr) if parameter.is_complex() else lr)
 
     def _settings(self, group: dict[str, Any]) -> Any:
-        return (*(read(group, "etas", k) for k in (0, 1)), *group["step_sizes"])
+        return tuple(read(group, name, k) for name in ("etas", "step_sizes") for k in (0, 1))
 
     def _update(self, settings: Any, param: Any, grad: Any, kept: dict[str, Any]) -> None:
         shrink, grow, smallest, largest = settings

@@ -1,0 +1,42 @@
+"""What a body can reach of an optimizer: groups, options, state, and the code of its class.
+
+Numbers among the options of the library's own optimizers are read at each call (`optim/hyper.py`).
+Where code of the user's may read them too, as the `step` of an optimizer of theirs does, they are
+guarded as the items of any dict are; see Note [Varying floats].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .guards import Items, Members, OptimizerState
+from .places import Entry
+
+
+def visit_optimizer(reach: Any, optimizer: Any) -> None:
+    """Which groups and parameters it has, and their options; numbers are run-time numbers."""
+    reach.optimizers.append(optimizer)
+    reach.visit(type(optimizer))
+    guard = reach.optimizer_states[id(optimizer)] = OptimizerState(optimizer, reach.names)
+    reach.guards += [Members(optimizer.param_groups), guard]
+    for group in optimizer.param_groups:
+        reach.guards.append(Members(group["params"]))
+        reach.groups += [(group, name, value) for name, value in group.items()
+                         if isinstance(value, bool | str | type(None))]  # fmt: skip
+
+    def enter(space: dict[str, Any], name: str, value: Any) -> None:
+        if name == "param_groups":
+            for group in value:
+                enter_options(reach, group)
+        elif name != "state" and name[0] != "_":
+            reach.find(Entry(space, name, False), value)
+
+    reach.own(optimizer.__dict__, enter)
+
+
+def enter_options(reach: Any, group: dict[str, Any]) -> None:
+    """The options in a group, which code of the user's may read."""
+    reach.guards.append(Items(group, reach.varying.at(group)))
+    for name, value in list(group.items()):
+        if name not in ("params", "param_names"):
+            reach.find(Entry(group, name, True), value)
