@@ -10,7 +10,7 @@ from .class_tests import compares_identity
 from .environment import Environment
 from .ir.graph import WRITE, Graph, Var
 from .sharing import Relation, relations_of, shared_arguments
-from .sources import Captured, Fact, Identities, Number, is_same
+from .sources import Argument, Captured, Fact, Identities, Number, is_same
 from .tracer.recorded import Branch
 from .tracer.recorded_facts import STEADY, hooks_of
 from .tracer.tensor import Tensor
@@ -53,6 +53,13 @@ class Path:
         """Does it write into tensors from outside?"""
         count = len(self.sources)
         return any(o.kind == WRITE and o.target < count for o in self.graph.outputs)
+
+    def targets(self) -> list[Any]:
+        """Where it writes, beside arguments, whose layout is part of the kind of call."""
+        count = len(self.sources)
+        written = [self.sources[o.target] for o in self.graph.outputs
+                   if o.kind == WRITE and o.target < count]  # fmt: skip
+        return [source for source in written if not isinstance(source, Argument)]
 
     @property
     def grad_keys(self) -> set[Any]:

@@ -15,6 +15,7 @@ from .segments import Segment, cut, merge
 from .settings import Settings
 from .sharing import shared_arguments
 from .sources import Fact, Identities, is_same
+from .tracer.inplace import overlaps
 from .tracer.recorded_facts import hooks_of
 
 MISS = object()
@@ -45,6 +46,7 @@ class Trace:
         self.written: list[tuple[list[Any], Any]] = []  # of paths that write: what is shared
         self.replays = 0
         self.counter = np.zeros(1, np.int64)  # of calls that native code served by itself
+        self.targets: list[Any] = []  # what they write, beside arguments
         self.used = 0  # when it served last, counted in the function's calls
         self.rebinds = self.served = 0  # shortcuts made in a row without a call that they served
         self.root: Segment | None = None
@@ -75,6 +77,7 @@ class Trace:
         self.generators.update(dict.fromkeys(path.generators))
         if path.writes():
             self.written.append((path.tensor_sources(), path.shared))
+            self.targets += path.targets()
         self.history = self.history or bool(path.needs)
         self.root = merge(self.root, cut(path, self.settings))
 
@@ -101,6 +104,9 @@ class Trace:
         for owner, was_none in self.grad_guards:
             if (owner(leaves)._grad is None) is not was_none:
                 return ".grad of a parameter was " + ("None" if was_none else "a tensor")
+        targets = [target(leaves) for target in self.targets]
+        if any(t is not None and overlaps(t._array) for t in targets):
+            return "elements of what is written share memory"
         return None
 
     def outside_change(self) -> str | None:

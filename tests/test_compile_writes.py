@@ -6,6 +6,7 @@ compiled functions.
 """
 
 import gc
+import types
 
 import pytest
 import wengert as torch
@@ -239,3 +240,23 @@ def test_double_backward_reads_buffers_as_the_call_found_them():
         return seen
 
     same(run)
+
+
+def test_writes_into_what_became_an_expanded_tensor():
+    state, weight = types.SimpleNamespace(total=torch.zeros(2, 3)), data(2, 3, grad=True)
+
+    @torch.compile
+    def add(x):
+        return state.total.add_(x)
+
+    @torch.compile
+    def collect(x):
+        (weight * x).sum().backward()
+
+    for k in range(3):
+        add(data(2, 3, k=k))
+        collect(data(2, 3, k=k))
+    state.total, weight.grad = data(1, 3).expand(2, 3), data(1, 3).expand(2, 3)
+    for call in (add, collect, add, collect):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            call(data(2, 3))
