@@ -104,6 +104,8 @@ class Outputs:
             if external is leaf:
                 return Given(self.recording.sources[position])
         entry = recorder.entries[id(leaf)]
+        if entry.var in recorder.custom_views and leaf._requires_grad:
+            raise Refused("the body returns a view that a custom Function made; clone() it")
         if recorder.is_made_leaf(leaf):
             grad = None if leaf._grad is None else self.maker(leaf._grad)
             return MadeLeaf(self.value(entry, leaf, "none"), grad)

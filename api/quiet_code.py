@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import itertools
 import types
 from functools import lru_cache
 from typing import Any
@@ -51,6 +52,9 @@ def is_quiet_code(code: types.CodeType, space: Any, cells: Any, seen: set[int]) 
             return False
         if isinstance(value, Tensor) and writes(code):
             return False
+        if isinstance(value, type | types.FunctionType) and keeps_books(code) and not (
+                is_library(value.__module__)):  # fmt: skip
+            return False
     return True
 
 
@@ -58,6 +62,15 @@ def writes(code: types.CodeType) -> bool:
     """May code write into tensors?"""
     stores = any(step.opname == "STORE_SUBSCR" for step in dis.get_instructions(code))
     return stores or any(name.endswith("_") and name[-2:] != "__" for name in code.co_names)
+
+
+def keeps_books(code: types.CodeType) -> bool:
+    """May code set attributes of something but its first argument, the context?"""
+    steps = list(dis.get_instructions(code))
+    context = code.co_varnames[:1]
+    return any(step.opname in ("STORE_ATTR", "DELETE_ATTR") and not (
+        before.opname.startswith("LOAD_FAST") and before.argval in context)
+        for before, step in itertools.pairwise(steps))  # fmt: skip
 
 
 def is_harmless(value: Any, names: tuple[str, ...], seen: set[int]) -> bool:

@@ -136,6 +136,56 @@ def custom_function_with_effects(wrap):
     return out, Square.log
 
 
+class Counting(torch.autograd.Function):
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        Counting.calls += 1
+        return g * Counting.calls
+
+
+@scenario
+def custom_function_that_counts(wrap):
+    Counting.calls = 0
+    f, out = wrap(lambda x: Counting.apply(x).sum()), []
+    for k in range(4):
+        x = data(3, k=k, grad=True)
+        f(x).backward()
+        out += [x.grad, Counting.calls]
+    return out
+
+
+class Reversing(torch.autograd.Function):
+    """Its result is a view."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.view(-1)
+
+    @staticmethod
+    def backward(ctx, g):
+        return -5 * g.view(3, 1)
+
+
+@scenario
+def custom_function_that_gives_a_view(wrap):
+    bodies = [Reversing.apply, lambda x: Reversing.apply(x)[1:], lambda x: Reversing.apply(x * 2),
+              lambda x: Reversing.apply(x).exp()]  # fmt: skip
+    out = []
+    for f in map(wrap, bodies):
+        for k in range(3):
+            x = data(3, 1, k=k, grad=True)
+            y = f(x)
+            (y * y).sum().backward()
+            out += [y, x.grad]
+    return out
+
+
 class Printing(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

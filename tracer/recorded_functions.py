@@ -41,7 +41,9 @@ def record_function(
     for tensor, var in zip(results, vars_):
         entry = recorder.entries[id(tensor)]
         entry.var = var
-        if not entry.chain:
+        if entry.chain:
+            recorder.custom_views.add(var)
+        else:
             entry.memory.var = var
         if tensor._requires_grad:
             recorder.needing.add(var)

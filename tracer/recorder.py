@@ -73,6 +73,7 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         self.naming: Any = None  # a tensor from outside -> (kind, name)
         self.may_run_ahead: Any = lambda function: True  # is a custom backward mere arithmetic?
         self.custom_count = 0
+        self.custom_views: set[Var] = set()  # views whose derivative is not that of their chain
         # what hooks around the call got: ids and types; None where there are none
         self.packs_inside = False  # are there hooks inside that may change what they are given?
         self.packed: list[tuple[int, Any]] | None = None
@@ -115,6 +116,8 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         if op.is_view:
             source = self.entries[id(inputs[0])]
             chain = (*source.chain, (op, attrs, k))
+            if source.var in self.custom_views:
+                self.custom_views.add(var)
             self.enter(Entry(tensor, source.memory, chain, var, source.cut))
             return
         root = tensor._array if tensor._storage is None else tensor._storage.root
