@@ -17,6 +17,10 @@ def settle(container: Any) -> None:
     pairs = container.items() if isinstance(container, dict) else enumerate(container)
     for name, item in [(k, v) for k, v in pairs if is_symbolic(v)]:
         container[name] = plain_values(item)
+    if isinstance(container, dict) and any(map(is_symbolic, container)):
+        items = [(plain_values(name), item) for name, item in container.items()]
+        container.clear()
+        container.update(items)
 
 
 def settle_all(value: Any) -> None:

@@ -211,6 +211,30 @@ def the_same_tensor_or_another(wrap):
     return found, [h(x) for x in others * 2]
 
 
+@scenario
+def sizes_as_keys(wrap):
+    tables = {}
+
+    def body(x):
+        if x.shape[0] not in tables:
+            tables[x.shape[0]] = torch.arange(x.shape[0]).float()
+        return x + tables[x.shape[0]]
+
+    f = wrap(body)
+    found = [f(data(n)) for n in (3, 3, 4, 4, 5, 3, 6, 7, 7)]
+    return found, [(type(n).__name__, n) for n in tables]
+
+
+@scenario
+def seeds(wrap):
+    f = wrap(lambda x: x + torch.initial_seed())
+    found = []
+    for seed in (3, 3, 4, 5, 5):
+        torch.manual_seed(seed)
+        found.append(f(data(2)))
+    return found
+
+
 @pytest.mark.parametrize("run", scenario, ids=lambda run: run.__name__)
 def test_scenario(run):
     check(run)

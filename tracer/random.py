@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.arguments import as_dtype, whole_number
+from ..ir.bind import notify
 from ..ir.ops import drawing
 from ..ir.ops.creation import shape_in, shape_of
 from ..ir.ops.drawing import draw
@@ -124,6 +125,7 @@ def seed() -> int:
 
 def initial_seed() -> int:
     """The seed of the default generator."""
+    notify("seed_asked")
     return default_generator.initial_seed()
 
 

@@ -359,6 +359,10 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         self.touch(generator)
         self.refuse("a random generator is seeded inside the function")
 
+    def seed_asked(self) -> None:
+        """Python sees a seed, which may be another at the next call."""
+        self.refuse("the seed of a random generator is looked at")
+
     def packing(self, keeps: bool) -> None:
         """`saved_tensors_hooks` are entered inside; do they hand back what they are given?"""
         self.packs_inside = self.packs_inside or not keeps
