@@ -11,6 +11,7 @@ from .ir.ops.layouts import memory_order
 from .ir.ops.views import inverse, permute_op
 from .plain import is_constant
 from .returns import Handed
+from .saved_values import is_spent
 from .sources import (
     ComputedFloat,
     ComputedView,
@@ -81,7 +82,7 @@ class Outputs:
         view = leaf._view
         if view is None or view.origin or self.uses[id(entry.memory)] > 1:
             return False
-        if leaf._requires_grad and self.recorder.var_of(leaf) in self.recorder.backward_roots:
+        if leaf._requires_grad and is_spent(self.recorder, leaf):
             return False
         whole = view.base._array
         return leaf._array.size == whole.size and all(
@@ -110,7 +111,7 @@ class Outputs:
             grad = None if leaf._grad is None else self.maker(leaf._grad)
             return MadeLeaf(self.value(entry, leaf, "none"), grad)
         history = "recorded" if leaf._requires_grad else "none"
-        if history == "recorded" and recorder.var_of(leaf) in recorder.backward_roots:
+        if history == "recorded" and is_spent(recorder, leaf):
             history = "spent"
         return self.value(entry, leaf, history)
 

@@ -25,6 +25,7 @@ from .quiet_code import is_quiet
 from .returns import Handed, places_returned, with_handed
 from .saved_values import (
     hooked_inside,
+    is_spent,
     leaves_behind,
     overwritten,
     reread_results,
@@ -262,8 +263,7 @@ class Recording(NumberInputs):
         self.recorded_output, self.handed = None, []
         self.needs = [
             k for k, t in enumerate(self.results)
-            if t._requires_grad and t._node is not None
-            and recorder.var_of(t) not in recorder.backward_roots
+            if t._requires_grad and t._node is not None and not is_spent(recorder, t)
         ]  # fmt: skip
         for flagged in recorder.flagged.values() if self.needs else ():
             raise Refused("requires_grad of a tensor from outside changes, and a result has "

@@ -44,6 +44,15 @@ def saved_in(node: Any) -> Iterator[tuple[Any, int]]:
             yield entry, version
 
 
+def is_spent(recorder: Any, tensor: Tensor) -> bool:
+    """Did backward inside the body free what backward from a result would need?"""
+    if not recorder.backward_roots:
+        return False
+    return recorder.var_of(tensor) in recorder.backward_roots or any(
+        isinstance(getattr(node, "saved", None) or getattr(node, "_saved", None), Freed)
+        for node in nodes_behind([tensor]))  # fmt: skip
+
+
 def saved_by_graph(results: list[Tensor]) -> set[int]:
     """Ids of tensors that the results' own history keeps."""
     found: set[int] = set()

@@ -80,6 +80,24 @@ def identities(wrap):
     return [[f(tensors[k]) for k in order] for f in map(wrap, bodies)], square.cache_info()
 
 
+@scenario
+def results_that_backward_went_through(wrap):
+    def body(x):
+        h, free = x.exp(), x + 1
+        (h.sum() + free.sum()).backward()
+        return h, free
+
+    f, found = wrap(body), []
+    for k in range(4):
+        x = data(3, k=k, grad=True)
+        h, free = f(x)
+        free.sum().backward()
+        with pytest.raises(RuntimeError, match="a second time"):
+            h.sum().backward()
+        found += [h, free, x.grad]
+    return found
+
+
 @pytest.mark.parametrize("run", scenario, ids=lambda run: run.__name__)
 def test_scenario(run):
     check(run)
