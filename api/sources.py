@@ -238,8 +238,8 @@ class ComputedView(Maker):
         value = look(base, self.chain) if self.chain else base
         if self.history == "spent" and state.grad_enabled:
             value._node, value._requires_grad = SpentNode(), True
-        elif self.history == "none" and value._requires_grad:
-            value = value.detach()
+        elif self.history == "none" and (value._requires_grad or not self.chain):
+            value = value.detach()  # another tensor than the result on whose memory it lies
         if self.is_base:
             value._view = None
         return value

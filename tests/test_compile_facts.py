@@ -98,6 +98,20 @@ def results_that_backward_went_through(wrap):
     return found
 
 
+@scenario
+def results_and_their_detached_twins(wrap):
+    def body(x):
+        y = x * 2
+        return y, y.detach()
+
+    f, found = wrap(body), []
+    for k in range(3):
+        y, twin = f(data(3, k=k))
+        twin.requires_grad_()
+        found += [y is twin, y.requires_grad, y, twin.data_ptr() == y.data_ptr()]
+    return found
+
+
 @pytest.mark.parametrize("run", scenario, ids=lambda run: run.__name__)
 def test_scenario(run):
     check(run)
