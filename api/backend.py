@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from .codegen import render
 from .codegen.target import Target
 from .ir import packing
+from .ir.cached import cached_property
 from .ir.graph import Graph
 from .ir.program import HostCall, Program
 from .runtime import jit, loading, store

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from .executor import native_wanted
 from .ir.builder import Builder
+from .ir.cached import cached_property
 from .ir.derivative import Settings, add_outputs, results_in, settings_of
 from .ir.exact import is_arithmetic, is_exact
 from .ir.graph import Graph

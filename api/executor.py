@@ -7,12 +7,13 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from .ir import interp
+from .ir.cached import cached_property
 from .ir.generators import bound
 from .ir.graph import RESULT, SAVED, WRITE, Graph
 from .ir.places import user_level, user_place

@@ -7,8 +7,8 @@ so results do not depend on the number of threads.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from ..ir.cached import cached_property
 from .epilogue import Epilogue, Site
 from .gemm_fold import Fold
 from .render import render

@@ -11,8 +11,8 @@ Invariant: an element of C sums its products by blocks of k, in order, whatever 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from ..ir.cached import cached_property
 from .gemm_base import ELEMENT, SIZE, Matmul
 from .gemm_direct import DirectTile, best_tile, tile_name
 from .gemm_kinds import Grid

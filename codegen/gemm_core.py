@@ -24,8 +24,9 @@ chunks and threads; so its bits depend on shapes alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 
+from ..ir.cached import cached_property
 from .gemm_fold import ALONG_K, DIGITS, load_lines, mask_lines, row_lines
 from .gemm_tile import Tile, packed_tile, phis, step, strided_row, transpose
 from .llvm import SHORT

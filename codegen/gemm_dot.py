@@ -8,8 +8,8 @@ that are added up once, at the end, in a fixed order.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from ..ir.cached import cached_property
 from .gemm_tile import Tile, multiply_add
 from .target import Target
 

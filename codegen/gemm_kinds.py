@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from ..ir.cached import cached_property
 from .epilogue import Site
 from .gemm_base import CHUNK_FLOPS, DTYPE, ELEMENT, SIZE, Kernel, Matmul, checked
 from .gemm_core import ARGS_TYPE, CALLER, FIELDS, Core, core, field_index

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any
 
+from ..ir.cached import cached_property
 from . import indirect
 from .kernel import (
     APPLY,

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
+from .cached import cached_property
 from .types import TensorType
 
 INPUT, OUTPUT, TEMPORARY = "input", "output", "temporary"

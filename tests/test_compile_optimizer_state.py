@@ -178,7 +178,7 @@ def test_scenario(run):
     check(run)
 
 
-class Decaying(optim.Optimizer):
+class Users(optim.Optimizer):
     """An optimizer of a user's, which reads its options as any dict."""
 
     def __init__(self, params, lr=0.1):
@@ -208,7 +208,7 @@ class Shrinking(optim.SGD):
 
 
 @pytest.mark.parametrize("make", [
-    Decaying,
+    Users,
     lambda params: Shrinking(params, lr=0.1, momentum=0.5),
     lambda params: optim.Rprop(params, lr=0.1),
     lambda params: optim.Adafactor(params, lr=0.1),
@@ -242,7 +242,7 @@ def test_options_take_effect_whoever_reads_them(make):
 
 def test_a_schedule_of_a_users_optimizer_is_two_recordings():
     weight = nn.Parameter(data(3))
-    optimizer = Decaying([weight])
+    optimizer = Shrinking([weight])
 
     @torch.compile
     def step(x):

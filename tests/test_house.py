@@ -110,3 +110,9 @@ def test_types_of_the_ir(tmp_path):
     environment = {**os.environ, "MYPYPATH": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+
+
+def test_properties_hold_no_lock():
+    """A fork would inherit it: see ir/cached.py."""
+    locking = re.compile(r"^ *from functools import .*cached_property|@functools.cached", re.M)
+    assert [p.name for p in sources() if locking.search(p.read_text())] == ["cached.py"]

@@ -210,3 +210,34 @@ y.backward()
 assert float(y) == 1000 and float(x.grad.sum()) == 1000
 assert float(torch.compile(lambda x: x.sum() + 1)(w)) == 1001
 """, memory=600 << 20)  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_while_another_thread_computes_a_property():
+    """No lock is held meanwhile, as `functools.cached_property` of Python 3.11 does."""
+    limited(START + """
+from wengert.ir.cached import cached_property
+entered, go_on = threading.Event(), threading.Event()
+
+class Computed:
+    waits = False
+
+    @cached_property
+    def value(self):
+        if self.waits:
+            entered.set()
+            go_on.wait()
+        return 3
+
+slow = Computed()
+slow.waits = True
+thread = threading.Thread(target=lambda: slow.value); thread.start()
+entered.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(0 if Computed().value == 3 else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+go_on.set(); thread.join()
+assert slow.value == 3 and vars(slow)["value"] == 3
+""")  # fmt: skip
