@@ -6,7 +6,7 @@ from copy import copy
 from functools import cache
 from typing import Any
 
-from .compiling import CompiledFunction
+from .full_graph import kind_of
 from .nn.modules.module import Module
 from .nn.modules.utils import consume_prefix_in_state_dict_if_present
 from .replay import MISS
@@ -22,7 +22,7 @@ class CompiledModule(Module):
 
     def __init__(self, module: Any, options: dict[str, Any]):
         object.__setattr__(self, "_orig_mod", module)
-        object.__setattr__(self, "_compiled", CompiledFunction(module, options))
+        object.__setattr__(self, "_compiled", kind_of(options)(module, options))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _own(self, "_compiled")(*args, **kwargs)
@@ -63,6 +63,14 @@ class CompiledModule(Module):
 
     def __getitem__(self, key: Any) -> Any:
         return self._orig_mod[key]
+
+
+class DisabledModule(CompiledModule):
+    """A module whose calls are left to Python; see `torch.compiler.disable`."""
+
+    def __init__(self, module: Any, call: Any):
+        object.__setattr__(self, "_orig_mod", module)
+        object.__setattr__(self, "_compiled", call)
 
 
 _OWN = {"_orig_mod", "_compiled", "__class__", "__call__", "__setattr__", "__getattr__",

@@ -21,6 +21,7 @@ import weakref
 from typing import Any
 
 from .bodies import Body
+from .compile_options import EAGER, check_mode_and_options, checked_backend
 from .dynamic import DynamicShapes
 from .executor import begin
 from .inspection import FAULT, MAX_KINDS, Failure, Inspected
@@ -354,14 +355,18 @@ class CompiledFunction(Inspected):
             self.refusals.clear()
             self.warmups.clear()
             self.varying = Varying()
-            self.failure = None
+            self.specialised.clear()
+            self.keep.clear()
+            self.events.clear()
+            self.dropped, self.failure = 0, None
+            self.body = Body(self.function, self.name, self.warn_of_fault, self.settings)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
         bound = instance.__dict__.get(f"_compiled_{self.name}")
         if bound is None:
-            bound = CompiledFunction(self.function.__get__(instance, owner), self.options)
+            bound = type(self)(self.function.__get__(instance, owner), self.options)
             with contextlib.suppress(AttributeError):  # an object with slots: bind at each access
                 object.__setattr__(instance, f"_compiled_{self.name}", bound)
         return bound
@@ -380,7 +385,7 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: Any = None,
-    backend: Any = "wengert",
+    backend: Any = None,
     mode: Any = None,
     options: Any = None,
     disable: bool = False,
@@ -397,15 +402,25 @@ def compile(
         raise RuntimeError(f"torch.compile() expects a callable, got {type(model).__name__}")
     if disable:
         return model
+    backend = checked_backend(backend)
+    if backend not in EAGER:
+        check_mode_and_options(mode, options)
     settings = {"dynamic": dynamic, "numerics": numerics, "threads": threads,
-                "fullgraph": fullgraph}  # fmt: skip
+                "fullgraph": fullgraph, "backend": backend}  # fmt: skip
     if isinstance(model, CompiledFunction):
         return model
     if hasattr(model, "_parameters") and hasattr(model, "_modules"):
         from .compiled_module import CompiledModule
 
         return CompiledModule(model, settings)
-    return CompiledFunction(model, settings)
+    from .full_graph import kind_of
+
+    return kind_of(settings)(model, settings)
+
+
+def all_functions() -> list[CompiledFunction]:
+    """The compiled functions that are in use."""
+    return list(_functions)
 
 
 def is_compiling() -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 from .ir.dims import Guard
 from .ir.graph import Graph
 from .ir.instantiate import NoInstance, instantiate, with_formulas
+from .marks import DYNAMIC, STATIC, WEAK, marked
 from .paths import Path
 from .tracer.recorded import Branch
 from .tracer.symbolic import SymbolicRecorder
@@ -161,13 +162,16 @@ class DynamicShapes:
         seen[key] = shapes
         if len(seen) > MAX_PATHS:
             del seen[next(iter(seen))]
-        constant = self.fixed.get(kind, {})
+        constant, wanted = self.fixed.get(kind, {}), marked(leaves, DYNAMIC, WEAK)
+        plain = marked(leaves, STATIC)
         return [
             (place, axis)
             for place, shape in shapes.items()
             for axis, size in enumerate(shape)
             if size > 1 and constant.get((place, axis), 0) < MAX_SPECIALISED
-            and (self.mode or any(s[place][axis] != size for s in seen.values()))
+            and (place, axis) not in plain
+            and (self.mode or (place, axis) in wanted
+                 or any(s[place][axis] != size for s in seen.values()))
         ]  # fmt: skip
 
     # --- after it ---

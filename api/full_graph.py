@@ -1,0 +1,63 @@
+"""Compiled functions of other kinds: `fullgraph=True`, and `backend="eager"`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .compile_options import EAGER
+from .compiling import CompiledFunction
+
+CUSTOM = "custom op"  # how the reason begins for what is allowed to stay in Python
+
+
+class FullGraph(CompiledFunction):
+    """Raises where a call can't be compiled as one graph.
+
+    That is known when a call was recorded, so the body has run by then, once. The parts of it that
+    are custom ops of `torch.library` may stay in Python, as in torch.
+    """
+
+    def limit_branches(self, key: Any, recording: Any) -> None:
+        branches = recording.recorder.branches
+        if branches:
+            recording.problems.append(f"a loop or branches on values ({branches[0].place}) choose "
+                                      "between graphs; use where() or torch.cond()")  # fmt: skip
+
+    def finish(self, key: Any, recording: Any, why: str) -> bool:
+        done = super().finish(key, recording, why)
+        recording.problems.sort(key=lambda reason: reason.startswith(CUSTOM))
+        return done
+
+    def record_call(self, key: Any, call: Any, *rest: Any) -> Any:
+        result = super().record_call(key, call, *rest)
+        self.check(key)
+        return result
+
+    def run_body(self, key: Any, args: Any, kwargs: Any) -> Any:
+        self.check(key)
+        return super().run_body(key, args, kwargs)
+
+    def check(self, key: Any) -> None:
+        reason = self.refusals.get(key)
+        if reason is not None and not reason.startswith(CUSTOM):
+            from ._dynamo.exc import Unsupported
+
+            raise Unsupported(f"{self.name} can't be compiled as one graph, which fullgraph=True "
+                              f"asks for: {self.with_code(reason)}")  # fmt: skip
+
+
+class RunEagerly(CompiledFunction):
+    """`backend="eager"`: nothing is recorded."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def explain(self) -> str:
+        return f"{self.name}:\n  runs its Python body at each call: backend='eager' was asked for"
+
+
+def kind_of(options: dict[str, Any]) -> type[CompiledFunction]:
+    """The class for these options. Whether a body is one graph is found by recording it."""
+    if options.get("fullgraph"):
+        return FullGraph
+    return RunEagerly if options.get("backend") in EAGER else CompiledFunction
