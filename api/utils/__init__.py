@@ -1,8 +1,8 @@
-"""`torch.utils`: data loading, checkpointing, hooks."""
+"""`torch.utils`: data loading, checkpointing, hooks, timers."""
 
 from importlib import import_module as _import_module
 
-_MODULES = ("_pytree", "checkpoint", "data", "dlpack", "hooks")
+_MODULES = ("_pytree", "benchmark", "checkpoint", "data", "dlpack", "hooks")
 
 
 def __getattr__(name):
