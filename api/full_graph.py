@@ -18,15 +18,16 @@ class FullGraph(CompiledFunction):
     """
 
     def limit_branches(self, key: Any, recording: Any) -> None:
-        branches = recording.recorder.branches
-        if branches:
-            recording.problems.append(f"a loop or branches on values ({branches[0].place}) choose "
-                                      "between graphs; use where() or torch.cond()")  # fmt: skip
-
-    def finish(self, key: Any, recording: Any, why: str) -> bool:
-        done = super().finish(key, recording, why)
-        recording.problems.sort(key=lambda reason: reason.startswith(CUSTOM))
-        return done
+        recorder = recording.recorder
+        custom = [reason for reason in recording.problems if reason.startswith(CUSTOM)]
+        if custom:
+            # beside what was seen in the body itself: the rest may be the op's own doing
+            own = [reason for reason in recorder.problems if reason not in custom]
+            recording.problems[:] = own + custom
+        if recorder.branches:
+            place = recorder.branches[0].place
+            recording.problems.insert(0, f"a loop or branches on values ({place}) choose between "
+                                      "graphs; use where() or torch.cond()")  # fmt: skip
 
     def record_call(self, key: Any, call: Any, *rest: Any) -> Any:
         result = super().record_call(key, call, *rest)

@@ -13,8 +13,11 @@ from typing import Any
 
 from .compiling import CompiledFunction
 from .ir.bind import state
+from .ir.dims import plain_values
+from .pytree import flatten, unflatten
 from .tracer.deferral import Deferral
 from .tracer.recorder import Recorder
+from .tracer.scalars import RunTimeNumber
 
 
 class left_to_python:
@@ -42,6 +45,18 @@ def tell_below(top: Any, reason: str) -> None:
         top = top.below
     if isinstance(top, Recorder):
         top.refuse(reason)
+
+
+def plain_arguments(args: Any) -> Any:
+    """Arguments as the caller of a recording gave them: its numbers and sizes as Python's."""
+    if not isinstance(state.top, Recorder):
+        return args
+    leaves: list[Any] = []
+    structure = flatten(args, leaves)
+    plain = [x._array.item() if isinstance(x, RunTimeNumber) else plain_values(x) for x in leaves]
+    if all(a is b for a, b in zip(leaves, plain)):
+        return args
+    return unflatten(structure, iter(plain))
 
 
 def graph_break(msg: str = "") -> None:
@@ -90,6 +105,7 @@ def disabled(fn: Any, reason: str | None) -> Any:
 
     @functools.wraps(fn)
     def run(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = plain_arguments((args, kwargs))
         with left_to_python(why):
             return fn(*args, **kwargs)
 

@@ -69,6 +69,20 @@ def test_disable_sees_grads_and_modules():
         f.explain())  # fmt: skip
 
 
+def test_disabled_functions_get_plain_numbers():
+    seen = []
+
+    @torch.compiler.disable
+    def inner(x, scale, sizes):
+        seen.append((type(scale), scale, [type(n) for n in sizes]))
+        return x * scale
+
+    f = torch.compile(lambda x, s: inner(x, s / 2, x.shape) + 1, dynamic=True)
+    for k in (1.0, 2.0, 3.0):
+        assert f(torch.ones(2 + int(k)), k)[0].item() == k / 2 + 1
+    assert seen == [(float, k / 2, [int]) for k in (1.0, 2.0, 3.0)]
+
+
 def test_disable_inside_vmap_inside_compile():
     _, body = counting()
     inner = torch.compiler.disable(body)

@@ -76,7 +76,7 @@ def tolist(self: Tensor) -> Any:
 @method
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The elements as an ndarray that shares memory."""
-    if self._requires_grad and not force:
+    if self._requires_grad and state.grad_enabled and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use "
                            "tensor.detach().numpy() instead.")  # fmt: skip
     if self.dtype is bfloat16:
@@ -96,6 +96,8 @@ def __array__(self: Tensor, dtype: Any = None, copy: Any = None) -> np.ndarray:
 
 @method
 def __dlpack__(self: Tensor, **options: Any) -> Any:
+    if self._requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     return numpy(self).__dlpack__(**{"stream": None, **options})
 
 
