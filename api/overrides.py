@@ -1,0 +1,89 @@
+"""`torch.overrides`: functions of one's own that ask `__torch_function__` of their arguments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .tracer.tensor import Tensor
+
+__all__ = ["handle_torch_function", "has_torch_function", "has_torch_function_unary",
+           "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
+           "resolve_name", "wrap_torch_function"]  # fmt: skip
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """has_torch_function(args): does the class of one of them define `__torch_function__`?"""
+    return any(hasattr(type(arg), "__torch_function__") for arg in relevant_args)
+
+
+def has_torch_function_unary(arg: Any) -> bool:
+    """`has_torch_function((arg,))`."""
+    return has_torch_function((arg,))
+
+
+def has_torch_function_variadic(*args: Any) -> bool:
+    """`has_torch_function(args)`."""
+    return has_torch_function(args)
+
+
+def in_order(relevant_args: Iterable[Any]) -> list[Any]:
+    """One argument of each class that defines it; classes stand before those they inherit from."""
+    found: list[Any] = []
+    for arg in relevant_args:
+        kind = type(arg)
+        if not hasattr(kind, "__torch_function__") or any(type(a) is kind for a in found):
+            continue
+        place = next((k for k, a in enumerate(found) if issubclass(kind, type(a))), len(found))
+        found.insert(place, arg)
+    return found
+
+
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """handle_torch_function(function, relevant_args, *args): what the first of them answers."""
+    asked = in_order(relevant_args)
+    kinds = tuple(map(type, asked))
+    for arg in asked:
+        result = arg.__torch_function__(public_api, kinds, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    name = f"{public_api.__module__}.{public_api.__name__}"
+    raise TypeError(f"no implementation found for '{name}' on types that implement "
+                    f"__torch_function__: {[*kinds]}")  # fmt: skip
+
+
+def wrap_torch_function(dispatcher: Callable[..., Any]) -> Any:
+    """wrap_torch_function(dispatcher)(fn): `fn`, where none of dispatcher(*args) overrides it."""
+
+    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return wrap
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """is_tensor_like(x): a tensor, or an object that defines `__torch_function__`."""
+    return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """is_tensor_method_or_property(function): is it found on Tensor?"""
+    return func.__name__ == "__get__" or getattr(Tensor, func.__name__, None) is func
+
+
+def resolve_name(f: Any) -> str:
+    """resolve_name(torch.Tensor.add) is "torch.Tensor.add"."""
+    if is_tensor_method_or_property(f):
+        return f"torch.Tensor.{f.__name__}"
+    module = f.__module__.partition(".")
+    return ".".join(part for part in ("torch", module[2], f.__name__) if part)
