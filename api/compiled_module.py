@@ -6,6 +6,7 @@ from copy import copy
 from functools import cache
 from typing import Any
 
+from .compiling import CompiledFunction
 from .full_graph import kind_of
 from .nn.modules.module import Module
 from .nn.modules.utils import consume_prefix_in_state_dict_if_present

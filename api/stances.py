@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from .compiled_module import CompiledModule, call_natively
 from .compiling import CompiledFunction
 from .ir.bind import state
 from .tracer.recorder import Recorder
@@ -77,9 +78,19 @@ def follow(**changes: Any) -> None:
     call, record = OWN
     eager = Now.stance == "force_eager" or Now.disabled or Now.backend == "eager"
     record = _RECORDS.get(Now.stance, fail_again if Now.fixed else record)
-    for name, function in (("__call__", run_body if eager else call), ("record", record)):
-        if CompiledFunction.__dict__[name] is not function:
-            setattr(CompiledFunction, name, function)
+    if CompiledFunction.record is not record:
+        CompiledFunction.record = record  # type: ignore[method-assign]
+    if CompiledFunction.__call__ is not (run_body if eager else call):
+        CompiledFunction.__call__ = run_body if eager else call  # type: ignore[method-assign]
+        serve_modules(natively=not eager)
+
+
+def serve_modules(natively: bool) -> None:
+    """Compiled modules ask their function, in Python; or native code serves both again."""
+    CompiledModule.__call__ = CompiledModule.__dict__["__call__"]  # type: ignore[method-assign]
+    call_natively.cache_clear()
+    if natively:
+        call_natively()
 
 
 class set_stance:
