@@ -148,7 +148,18 @@ class PairReader:
             return self.reciprocal(power) if b.real < 0 else power
         result = self.exp(self.mul(b, self.log(a)))
         zero = a.real.eq(0).logical_and(a.imag.eq(0))
-        return Pair(choose(zero, 0.0, result.real), choose(zero, 0.0, result.imag))
+        re, im = self.power_of_zero(b)
+        return Pair(choose(zero, re, result.real), choose(zero, im, result.imag))
+
+    def power_of_zero(self, b: Pair) -> tuple[Any, Any]:
+        """0 ** b, as NumPy has it: 1, 0 or nothing that can be told."""
+        if isinstance(b.real, float) and isinstance(b.imag, float):
+            nothing = math.nan if b.real <= 0 else 0.0
+            return (1.0, 0.0) if b.real == b.imag == 0 else (nothing, nothing)
+        none = b.real * 0 + b.imag * 0 + 0.0
+        nothing = choose(none + b.real > 0, 0.0, math.nan)
+        zero = (none + b.real).eq(0).logical_and((none + b.imag).eq(0))
+        return choose(zero, 1.0, nothing), choose(zero, 0.0, nothing)
 
     def counted(self, a: Pair, count: int) -> Pair:
         """a * a * ... by squares."""

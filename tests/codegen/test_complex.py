@@ -120,3 +120,14 @@ def test_an_input_is_also_a_result():
 
 def test_real_kernels_are_as_before():
     check(build(lambda x: (x.exp() @ x.T).sum(0), of("float32", 5, 4)))
+
+
+def test_powers_of_zero():
+    exponents = torch.tensor([0j, 1 + 0j, 2 + 1j, -0.6 + 0.4j, -1 + 0j, 0.5j, 0.45 + 1.1j])
+    zero = torch.zeros_like(exponents)
+    for function in (torch.pow, lambda a, b: a ** (-0.5 + 1j), lambda a, b: a ** (0.5 + 1j)):
+        compiled = torch.compile(function)
+        for _ in range(3):
+            torch.testing.assert_close(
+                compiled(zero, exponents), function(zero, exponents), equal_nan=True
+            )
