@@ -53,8 +53,8 @@ def place_in(base: Tensor, tensor: Tensor) -> Any:
     """Where a tensor lies in the memory of another; None if it does not."""
     if root_of(base) is not root_of(tensor):
         return None
-    shape, strides, dtype, start = extent_of(tensor)
-    return shape, strides, dtype, start - extent_of(base)[-1]
+    whole, part = extent_of(base), extent_of(tensor)
+    return whole[:-1], part[:-1], part[-1] - whole[-1]  # the one may turn while the other stays
 
 
 class Relation:

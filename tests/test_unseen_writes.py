@@ -73,3 +73,23 @@ def test_numpy_may_write_between_forward_and_backward(when):
 
     for a, b in zip(run(torch.compile(body)), run(body), strict=True):
         assert a == pytest.approx(b, rel=1e-5)
+
+
+def test_weights_that_turn_in_memory_they_share():
+    def run(wrap):
+        torch.manual_seed(0)
+        first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        function, found = wrap(lambda x: second(first(x))), []
+        changes = [
+            lambda: setattr(first, "weight", torch.nn.Parameter(second.weight.detach().t())),
+            lambda: setattr(first.weight, "data", second.weight.data.t()),
+            lambda: setattr(first.weight, "data", second.weight.data),
+            lambda: setattr(second.weight, "data", first.weight.data.t()),
+        ]
+        for change in (lambda: None, *changes):
+            change()
+            found += [function(torch.full((2, 3), float(k))).detach() for k in range(3)]
+        return found
+
+    for want, got in zip(run(lambda f: f), run(torch.compile)):
+        torch.testing.assert_close(got, want)
