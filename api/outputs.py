@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from .ir.bind import state
 from .ir.dims import as_formulas
 from .ir.graph import Var
 from .ir.ops.layouts import memory_order
@@ -94,8 +95,7 @@ class Outputs:
             return Converted(self.maker(leaf.tensor), leaf.how)
         if not isinstance(leaf, Tensor):
             if not is_constant(leaf) and id(leaf) not in self.recording.environment.seen:
-                raise Refused(f"the body returns a {type(leaf).__name__} that it made; return "
-                              "tensors, numbers, or containers of them")  # fmt: skip
+                raise made_inside(leaf)
             return Plain(as_formulas(leaf))
         recorder = self.recorder
         recorder.var_of(leaf)
@@ -107,6 +107,10 @@ class Outputs:
         entry = recorder.entries[id(leaf)]
         if entry.var in recorder.custom_views and leaf._requires_grad:
             raise Refused("the body returns a view that a custom Function made; clone() it")
+        if type(leaf) is not Tensor and not entry.outside:
+            raise made_inside(leaf)
+        if leaf._mark == "inference" and not state.inference:
+            raise Refused("the body returns what it made in inference_mode(); enter it outside")
         if recorder.is_made_leaf(leaf):
             grad = None if leaf._grad is None else self.maker(leaf._grad)
             return MadeLeaf(self.value(entry, leaf, "none"), grad)
@@ -163,6 +167,11 @@ class Outputs:
     def grad_effect(self, owner: Tensor) -> tuple[Any, Any]:
         maker = None if owner._grad is None else self.maker(owner._grad)
         return self.recording.owner_source(owner), maker
+
+
+def made_inside(result: Any) -> Refused:
+    return Refused(f"the body returns a {type(result).__name__} that it made; return tensors, "
+                   "numbers, or containers of them")  # fmt: skip
 
 
 def order_in_memory(leaf: Tensor, entry: Any) -> tuple[int, ...] | None:

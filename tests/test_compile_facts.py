@@ -151,3 +151,14 @@ def test_state_that_is_kept_by_tensor_is_replayed():
     weights[0] = data(3, k=5)
     with pytest.raises(KeyError):
         update(0.5)
+
+
+def test_results_of_classes_and_modes_that_the_body_chose():
+    def inferred(x):
+        with torch.inference_mode():
+            return x * 2
+
+    make, infer = torch.compile(lambda x: nn.Parameter(x * 2)), torch.compile(inferred)
+    for k in range(3):
+        assert type(make(torch.full((2,), float(k)))) is nn.Parameter
+        assert infer(torch.full((2,), float(k))).is_inference()
