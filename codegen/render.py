@@ -132,7 +132,8 @@ def precompile(folder: Path) -> None:
     import jinja2
 
     sources = _environment(jinja2.FileSystemLoader(TEMPLATES))
-    sources.compile_templates(folder, zip=None, ignore_errors=False)
+    # a checkout that was used has bytecode of its templates beside them
+    sources.compile_templates(folder, extensions=["j2"], zip=None, ignore_errors=False)
     (folder / VERSION).write_text(jinja2.__version__)
 
 

@@ -86,7 +86,7 @@ class Library:
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
-            raise ValueError(f"Unsupported kind: {kind}")
+            raise ValueError(f"Unsupported kind: {kind}; use DEF, IMPL or FRAGMENT")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
 
     def __repr__(self) -> str:

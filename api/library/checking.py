@@ -79,7 +79,7 @@ def opcheck(op: Any, args: Any, kwargs: Any = None, *, test_utils: Any = tuple(T
     results: dict[str, Any] = {}
     for name in (test_utils,) if isinstance(test_utils, str) else test_utils:
         if name not in TESTS:
-            raise OpCheckError(f"unknown test {name!r}; known are {', '.join(TESTS)}")
+            raise OpCheckError(f"unknown test {name!r}; use {', '.join(TESTS)}")
         try:
             TESTS[name](found(op), tuple(args), dict(kwargs or {}))
             results[name] = "SUCCESS"

@@ -52,7 +52,7 @@ class Schema:
         self.name, self.text = name, text.strip()
         found = re.fullmatch(r"\((.*)\)\s*->\s*(.+)", self.text, re.S)
         if found is None:
-            raise RuntimeError(f"{name}: a schema is of the form (Tensor x) -> Tensor, got {text}")
+            raise RuntimeError(f"{name}: a schema must be like (Tensor x) -> Tensor, got {text}")
         self.returns = found[2]
         self.arguments: list[Argument] = []
         keyword_only = False
@@ -109,7 +109,7 @@ def argument_of(text: str, keyword_only: bool) -> Argument:
     """`Tensor(a0!)? x=None` in parts."""
     found = re.fullmatch(r"(\w+)(\([^)]*\))?(\?)?(\[\d*\])?(\?)?\s+(\w+)(?:\s*=\s*(.+))?", text)
     if found is None:
-        raise RuntimeError(f"an argument of a schema is of the form `Tensor x`, got `{text}`")
+        raise RuntimeError(f"an argument of a schema must be like `Tensor x`, got `{text}`")
     word, alias, _, several, optional, name, default = found.groups()
     optional = optional or (found[3] if not several else None)
     value = inspect.Parameter.empty if default is None else ast.literal_eval(default)

@@ -23,6 +23,16 @@ def test_compiled_templates_are_taken(compiled):
             .startswith(str(compiled)))  # fmt: skip
 
 
+def test_bytecode_beside_templates_is_none_of_them(tmp_path, monkeypatch):
+    folder = tmp_path / "templates"
+    (folder / "__pycache__").mkdir(parents=True)
+    (folder / "one.ll.j2").write_text("{{ x }}")
+    (folder / "__pycache__" / "one.ll.j2.pyc").write_bytes(b"\x97\x00")
+    monkeypatch.setattr(render, "TEMPLATES", folder)
+    render.precompile(tmp_path / "compiled")
+    assert len(list((tmp_path / "compiled").glob("tmpl_*.py"))) == 1
+
+
 def test_those_of_another_jinja2_are_not(compiled):
     (compiled / render.VERSION).write_text("0.1")
     render.environment.cache_clear()
