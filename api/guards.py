@@ -276,6 +276,9 @@ class OptimizerState(Guard):
         return "the state of an optimizer changed"
 
     def words(self, watch: Any) -> Any:
-        state = self.optimizer.state if self.looked_at else {}
-        kept = [word for inner in state.values() for word in watch.of_dict(inner)]
-        return [*watch.of_attributes(self.optimizer), *watch.of_dict(state), *kept]
+        words = watch.of_attributes(self.optimizer)
+        if self.looked_at:
+            state = self.optimizer.state
+            words += watch.of_dict(state)
+            words += [word for inner in state.values() for word in watch.of_dict(inner)]
+        return words

@@ -66,6 +66,29 @@ def test_the_usual_step_is_bound():
     assert compare(lambda training, k: None).bound
 
 
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop"])
+def test_what_is_bound_stays_bound(kind):
+    """Each call is served by what the last one was: no word that is watched changes by itself."""
+    model = nn.Linear(4, 2)
+    optimizer = getattr(torch.optim, kind)(model.parameters(), lr=0.01)
+    update, x = optimizer.step, torch.ones(3, 4)
+
+    @torch.compile
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().sum()
+        loss.backward()
+        update()
+        return loss
+
+    for _ in range(6):
+        step(x)
+    before = step.hot
+    for _ in range(20):
+        step(x)
+    assert step.hot is before and before[0].__name__.startswith("bound")
+
+
 def test_a_learning_rate_is_read_again():
     def change(training, k):
         training.optimizer.param_groups[0]["lr"] = 0.1 / (k + 1)
