@@ -148,18 +148,15 @@ class PairReader:
             return self.reciprocal(power) if b.real < 0 else power
         result = self.exp(self.mul(b, self.log(a)))
         zero = a.real.eq(0).logical_and(a.imag.eq(0))
-        re, im = self.power_of_zero(b)
+        re, im = self.power_of_zero((a.real * 0).abs(), b)
         return Pair(choose(zero, re, result.real), choose(zero, im, result.imag))
 
-    def power_of_zero(self, b: Pair) -> tuple[Any, Any]:
-        """0 ** b, as NumPy has it: 1, 0 or nothing that can be told."""
-        if isinstance(b.real, float) and isinstance(b.imag, float):
-            nothing = math.nan if b.real <= 0 else 0.0
-            return (1.0, 0.0) if b.real == b.imag == 0 else (nothing, nothing)
-        none = b.real * 0 + b.imag * 0 + 0.0
-        nothing = choose(none + b.real > 0, 0.0, math.nan)
-        zero = (none + b.real).eq(0).logical_and((none + b.imag).eq(0))
-        return choose(zero, 1.0, nothing), choose(zero, 0.0, nothing)
+    def power_of_zero(self, nil: Any, b: Pair) -> tuple[Any, Any]:
+        """nil ** b for a zero, as NumPy has it: 1, 0 or nothing that can be told."""
+        re, im = nil + b.real, nil + b.imag  # values, where parts of `b` are numbers
+        nothing = choose(re > 0, nil, nil + math.nan)
+        one = re.eq(0).logical_and(im.eq(0))
+        return choose(one, nil + 1.0, nothing), choose(one, nil, nothing)
 
     def counted(self, a: Pair, count: int) -> Pair:
         """a * a * ... by squares."""
