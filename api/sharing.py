@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .ir.ops.layouts import memory_order
 from .sources import Argument, Captured
-from .tracer.extents import order_of
 from .tracer.inplace import overlaps
 from .tracer.recorded import extent_of, same_extent
 from .tracer.tensor import Tensor
@@ -30,7 +30,7 @@ def layout_of(array: Any) -> Any:
     flags = array.flags
     if flags.c_contiguous:
         return True
-    return order_of(array), flags.f_contiguous, overlaps(array)
+    return memory_order(array), flags.f_contiguous, overlaps(array)
 
 
 def shared_arguments(leaves: Any) -> Any:

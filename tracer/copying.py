@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.ops.layouts import layout_of
+from ..ir.ops.layouts import order_of
 from ..ir.types import DType
 from .convert import escape, method
 from .memory import flat_memory
@@ -72,7 +72,7 @@ def __copy__(self: Tensor) -> Tensor:
 @method
 def __reduce_ex__(self: Tensor, protocol: int) -> Any:
     escape(self, "a pickle")
-    order = layout_of(self) or tuple(range(self._array.ndim))
+    order = order_of(self) or tuple(range(self._array.ndim))
     elements = np.ascontiguousarray(self._array.transpose(order)).reshape(
         [self._array.shape[d] for d in order]
     )

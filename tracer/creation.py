@@ -11,7 +11,7 @@ from ..ir.bind import notify, state
 from ..ir.op import TABLE
 from ..ir.ops.creation import filled, shape_in, shape_of
 from ..ir.ops.kinds import require_value
-from ..ir.ops.layouts import layout_of
+from ..ir.ops.layouts import order_of
 from ..ir.types import FLOAT, DType, default_dtype
 from .data import check_array, from_data, infer_dtype
 from .scalars import plain_number
@@ -213,7 +213,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
     wanted = as_dtype(dtype) or input.dtype
     order = format_order(memory_format, input.ndim, "full_like")
     if memory_format is None or memory_format.name == "preserve_format":
-        order = layout_of(input)
+        order = order_of(input)
     made = filled("full_like", tuple(input.shape), fill_value, wanted, order)
     return finish(made, requires_grad)
 

@@ -21,9 +21,10 @@ import numpy as np
 
 from ..ir.bind import interpreting, state
 from ..ir.op import Op
+from ..ir.ops.layouts import memory_order
 from ..ir.types import DType, TensorType
 from . import eager
-from .extents import extent_of, order_of, row_major
+from .extents import extent_of, row_major
 from .hooks import active
 from .inplace import (
     assign,
@@ -222,7 +223,7 @@ class Deferral:
             piece = self.extents[extent] = len(self.arrays)
             self.owners[id(owner)] = self.owners.get(id(owner), 0) + 1
             self.arrays.append(row_major(array))
-        return (~known, piece, tensor.dtype, array.shape, order_of(array))
+        return (~known, piece, tensor.dtype, array.shape, memory_order(array))
 
     # --- learning ---
 
@@ -236,7 +237,7 @@ class Deferral:
         outputs = result if type(result) is tuple else (result,)
         step = self.add(signature, op, signature[1], attrs)
         step.types = tuple(TensorType(t.dtype, t._array.shape) for t in outputs)
-        step.orders = tuple(order_of(t._array) for t in outputs)
+        step.orders = tuple(memory_order(t._array) for t in outputs)
         if not op.is_view:
             self.tree.elements += sum(type_.numel for type_ in step.types)
         for tensor in outputs:

@@ -6,18 +6,12 @@ from typing import Any
 
 import numpy as np
 
-
-def order_of(array: np.ndarray) -> Any:
-    """The order of dimensions in memory; None for row-major, or where there are gaps."""
-    if array.flags.c_contiguous:
-        return None
-    order = sorted(range(array.ndim), key=lambda k: -array.strides[k])
-    return tuple(order) if array.transpose(order).flags.c_contiguous else None
+from ..ir.ops.layouts import memory_order
 
 
 def row_major(array: np.ndarray) -> np.ndarray:
     """The same memory with its dimensions in the order in which they lie there."""
-    order = order_of(array)
+    order = memory_order(array)
     return array if order is None else array.transpose(order)
 
 

@@ -16,7 +16,7 @@ from ..ir.ops import drawing
 from ..ir.ops.creation import shape_in, shape_of
 from ..ir.ops.drawing import draw
 from ..ir.ops.kinds import require_value
-from ..ir.ops.layouts import layout_of
+from ..ir.ops.layouts import order_of
 from ..ir.types import DType, default_dtype, int64, uint8
 from . import discrete, rejection, sampling
 from .convert import escape
@@ -192,7 +192,7 @@ def _maker_like(name: str, distribution: str) -> Any:
         require_value(name, input)
         require_cpu(device, pin_memory)
         wanted = as_dtype(dtype) or input.dtype
-        order = layout_of(input) if memory_format in (None, preserve_format) else None
+        order = order_of(input) if memory_format in (None, preserve_format) else None
         result = draw_tensor(distribution, input.shape, wanted, generator=generator, order=order)
         return finish(result, requires_grad)
 

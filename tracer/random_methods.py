@@ -9,7 +9,7 @@ from ..ir.ops.creation import shape_of
 from ..ir.ops.drawing import drawn
 from ..ir.ops.implicit import standard_gamma as gamma_sample
 from ..ir.ops.kinds import require_value
-from ..ir.ops.layouts import layout_of
+from ..ir.ops.layouts import order_of
 from ..ir.types import broadcast_shapes, default_dtype, int64, type_word
 from ..ir.value import public
 from .creation import deliver
@@ -25,7 +25,7 @@ def _fill(target: Tensor, node: str, distribution: str, parameters: tuple[Any, .
     """Overwrites `target` with a sample; the graph keeps torch's node, whose gradient is zero."""
     from .inplace import run_inplace
 
-    order = layout_of(target)
+    order = order_of(target)
 
     def copy(before: Tensor) -> Tensor:
         sample = draw_tensor(distribution, target.shape, target.dtype, *operands,

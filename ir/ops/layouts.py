@@ -23,7 +23,7 @@ def memory_order(array: np.ndarray) -> tuple[int, ...] | None:
     return order if array.transpose(order).flags.c_contiguous else None
 
 
-def layout_of(value: Any) -> tuple[int, ...] | None:
+def order_of(value: Any) -> tuple[int, ...] | None:
     """The memory order of a tensor; None where nothing is known of it, too."""
     array = getattr(value, "_layout", None)
     return None if array is None else memory_order(array)
