@@ -51,7 +51,8 @@ print(json.dumps([time.perf_counter() - start, time.process_time() - busy]))
 def measured(optimizer: str, cache: str, bytecode: str) -> list[float]:
     """Seconds of the clock and of CPU time in a new process; both `cache` (none: "") and
     `bytecode` are directories."""
-    switches = {"WENGERT_CACHE_DIR": cache} if cache else {"WENGERT_CACHE": "0"}
+    switches = {"WENGERT_CACHE_DIR": cache} if cache else {}
+    switches["WENGERT_CACHE"] = "1" if cache else "0"
     switches |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": bytecode}
     command = [sys.executable, "-c", STEP, optimizer, str(CALLS)]
     done = subprocess.run(command, env={**os.environ, **switches}, capture_output=True, text=True,
