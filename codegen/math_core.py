@@ -122,6 +122,11 @@ def clamp(m: Emitter, x: Value, low: float | None, high: float | None) -> Value:
     return x if high is None else m.select(x > high, high, x)
 
 
+def with_sign(m: Emitter, y: Value, x: Value) -> Value:
+    """y >= 0 with the sign of x: one instruction less than copysign, which clears y's sign."""
+    return m.unbits(m.bits(y) | (m.bits(x) & m.bits(m.constant(-0.0, x.element))))
+
+
 def round_scaled(m: Emitter, x: Value, scale: Operand) -> tuple[Value, Value]:
     """round(x * scale) as a float and as an integer, without a conversion; |.| < 2^22 or 2^51."""
     magic = CONSTANTS[x.element].magic

@@ -18,9 +18,9 @@ from .math_core import (
     polynomial,
     power_of_two,
     round_scaled,
-    scale_by_power,
     split_power,
     two_sum,
+    with_sign,
 )
 
 EXP = {"float": c.EXP_F32, "double": c.EXP_F64}
@@ -110,26 +110,17 @@ def expm1(m: Emitter, x: Value) -> Value:
 @function()
 def sigmoid(m: Emitter, x: Value) -> Value:
     """1 / (1 + exp(-x)), from exp(-|x|) so that small results keep their precision."""
-    k = CONSTANTS[x.element]
-    y = clamp(m, -abs(x), EXP_RANGE[x.element][0], None)
-    n, i = round_scaled(m, y, LOG2E)
-    whole = m.fma(n, -k.ln2_hi, y)
-    r = m.fma(n, -k.ln2_lo, whole)
-    # a division follows, so exp alone must be better than 1 ulp: add what rounding r lost
-    r_lo = m.fma(n, -k.ln2_lo, whole - r)
-    t = r + m.fma(polynomial(m, r, EXP[x.element]), r * r, r_lo)
-    e = scale_by_power(m, t + 1.0, i)
+    r, i = reduce(m, clamp(m, -abs(x), EXP_RANGE[x.element][0], None))
+    e = exp_scaled(m, r, i)
     over = m.select(x < 0.0, e, 1.0)
-    d, d_lo = fast_two_sum(m.constant(1.0, x.element), e)
-    inverse = 1.0 / d
-    y = over * inverse
-    return m.fma(m.fma(-y, d, over) - y * d_lo, inverse, y)
+    # over / (e + 1), written so that where e is small only its own error counts
+    return m.fma(-over, e / (e + 1.0), over)
 
 
 @function()
 def tanh(m: Emitter, x: Value) -> Value:
-    """h / (1 + h) with h = (exp(2|x|) - 1) / 2; for small h as h - h (h / (1 + h)), in which only
-    the rounding of h counts."""
+    """h / (1 + h) with h = (exp(2|x|) - 1) / 2, as c - c (c / (1 + h)) with c = min(h, 1): where h
+    is small only its rounding counts, where it is large only the last one."""
     a = clamp(m, abs(x), None, TANH_LIMIT[x.element])
     magic = CONSTANTS[x.element].magic + BIAS[x.element]
     t = m.fma(a, 2 * LOG2E, magic)
@@ -139,10 +130,13 @@ def tanh(m: Emitter, x: Value) -> Value:
         r = m.fma(n, -part, r)
     square = r * r
     halved = [2 ** (k + 1) * c for k, c in enumerate(EXP[x.element])]  # of (exp(2r) - 1) / 2
-    q = m.fma(paired(m, r, square, halved), square, r)
-    h = m.fma(power, q, m.fma(power, 0.5, -0.5))
-    y = h / (h + 1.0)
-    return m.intrinsic("copysign", m.select(a < 0.4, m.fma(-h, y, h), y), x)
+    tail, base = paired(m, r, square, halved), m.fma(power, 0.5, -0.5)
+    if x.element == "float":  # the shorter chain; doubles have an error in r already
+        h = m.fma(tail, power * square, m.fma(power, r, base))
+    else:
+        h = m.fma(power, m.fma(tail, square, r), base)
+    c = clamp(m, h, None, 1.0)
+    return with_sign(m, m.fma(-c, c / (h + 1.0), c), x)
 
 
 def half_exp(m: Emitter, a: Value) -> Value:
