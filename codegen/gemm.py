@@ -65,10 +65,11 @@ def possible(p: Matmul) -> list[type[Kernel]]:
 #   8x200x1000      NN                    48       73      38       53
 #   23x1000x1000    NN                    60       77      63       45
 #   12x768x3072     NN                    19       65      51       44
-#   8x1024x1024     NN                    31       47      43       44
-#   16x1024x1024    NN                    28       49      55       53
-#   8x2048x2048     NN                    12       35      31       35
-#   16x2048x2048    NN                    12       43      47       50
+#   8x1024x1024     NN                    16       37      48       35
+#   16x1024x1024    NN                    21       45      59       53
+#   4x2048x2048     NN                    12       28      25       22
+#   8x2048x2048     NN                    13       34      37       36
+#   16x2048x2048    NN                    13       41      55       53
 #   1x512x784       NN       34           30                8       31
 #   1x4096x4096     NN       15            6                5       15
 #   1x4096x4096     NT              16     5                4       14
@@ -103,7 +104,7 @@ def choose(p: Matmul, in_place: bool = False) -> type[Kernel]:
 def is_read_once(p: Matmul) -> bool:
     """Are there few rows for a B that does not stay in cache?"""
     q = next(q for q in orientations(p) if Blocked.can(q))
-    few = 12 if meet(q) else 24
+    few = 6 if meet(q) else 24
     return q.m < few and q.k * q.n * SIZE[ELEMENT[p.dtype]] > 2**18
 
 
@@ -113,7 +114,8 @@ def is_skinny(p: Matmul) -> bool:
     short = min(q.m, q.n)
     a = q.m * q.k if q.a[1] != 1 else 0
     b = q.k * q.n if q.n > WIDEST else 0
-    return short < 24 and short**3 * (a + b) * SIZE[ELEMENT[p.dtype]] < 2**32
+    size = SIZE[ELEMENT[p.dtype]]
+    return short < 24 and b * size <= 2**20 and short**3 * (a + b) * size < 2**32
 
 
 def emit(p: Matmul, target: Target = DEFAULT, kind: type[Kernel] | None = None) -> KernelText:

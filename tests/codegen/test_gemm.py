@@ -66,6 +66,18 @@ def test_every_possible_kind(matmul, rng, layouts, dtype):
             close(matmul(describe(a, b, c, accumulate=add), kind)(a, b, c), want, k, dtype)
 
 
+@pytest.mark.parametrize("rows", range(1, 12))
+def test_slices_of_columns_and_tiles_of_any_rows(matmul, rng, rows):
+    """Where C has many columns: last rows of all numbers, several blocks of k, a last slice."""
+    for layouts in ("NN", "NT"):
+        a = matrix(rng, rows, 530, "float32", "N")
+        b = matrix(rng, 530, 1100, "float32", layouts[1])
+        c = matrix(rng, rows, 1100, "float32", "N")
+        want = c + a.astype(float) @ b
+        close(matmul(describe(a, b, c, accumulate=True), gemm.Packed)(a, b, c), want, 530,
+              "float32")  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("columns_first", [False, True])
 def test_accumulates_into_c_by_rows_or_columns(matmul, rng, kind, columns_first):
@@ -155,7 +167,8 @@ def test_other_targets_compile(name, bits, registers):
 @pytest.mark.parametrize("shape,layouts,kind", [
     ((64, 64, 64), "NN", "direct"), ((64, 64, 64), "NT", "packed"),
     ((256, 256, 256), "NN", "packed"), ((128, 10, 512), "NT", "dot"),
-    ((8, 1024, 1024), "NN", "blocked"), ((16, 2048, 2048), "NN", "packed"),
+    ((8, 1024, 1024), "NN", "packed"), ((4, 1024, 1024), "NN", "blocked"),
+    ((8, 1000, 1000), "NN", "blocked"), ((16, 2048, 2048), "NN", "packed"),
     ((16, 512, 512), "NN", "blocked"), ((8, 256, 256), "NN", "direct"),
     ((1024, 16, 1024), "TN", "packed"),
     ((2048, 16, 1024), "NN", "direct"), ((4, 512, 784), "NN", "blocked"),
