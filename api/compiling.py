@@ -45,6 +45,7 @@ from .shortcut import shortcut
 from .tracer.hooks import active
 from .tracer.recorded import Refused
 from .tracer.recorder import Recorder
+from .tracer.tape import ANOMALY
 from .tracer.tensor import Tensor
 from .varying import Varying
 
@@ -109,6 +110,8 @@ class CompiledFunction(Inspected):
         if state.top is not state.bottom and state.top is not state.marking:
             # inside another recording or transform: inline
             return self.function(*args, **kwargs)
+        if ANOMALY:
+            return self.run_eagerly(args, kwargs)
         leaves: list[Any] = []
         structure = flatten((args, kwargs), leaves)
         key = self.key_of(structure, leaves)

@@ -23,7 +23,7 @@ active = _Hooks()
 
 
 class _Uses:
-    """How many `saved_tensors_hooks` are in force, in all threads."""
+    """How many `saved_tensors_hooks` are in force, in all threads; and anomaly mode, as one."""
 
     __slots__ = ("value",)
 

@@ -1,11 +1,19 @@
 """Anomaly mode: backward checks for NaN and names the forward call of a failing node.
 
-The mode is the process's, not the thread's, as in torch.
+The mode is the process's, not the thread's, as in torch. Compiled functions run eagerly in it, for
+it is about single ops and their lines.
 """
 
 import warnings
 
+from ..tracer.hooks import uses
 from ..tracer.tape import ANOMALY
+
+
+def put(modes):
+    """These modes from now on; native calls are told, as of hooks that see single ops."""
+    uses.value += bool(modes) - bool(ANOMALY)
+    ANOMALY[:] = modes
 
 
 class set_detect_anomaly:
@@ -13,13 +21,13 @@ class set_detect_anomaly:
 
     def __init__(self, mode, check_nan=True):
         self.previous = list(ANOMALY)
-        ANOMALY[:] = [check_nan] if mode else []
+        put([check_nan] if mode else [])
 
     def __enter__(self):
         return None
 
     def __exit__(self, *error):
-        ANOMALY[:] = self.previous
+        put(self.previous)
 
 
 class detect_anomaly:
@@ -32,10 +40,10 @@ class detect_anomaly:
 
     def __enter__(self):
         self.previous = list(ANOMALY)
-        ANOMALY[:] = [self.check_nan]
+        put([self.check_nan])
 
     def __exit__(self, *error):
-        ANOMALY[:] = self.previous
+        put(self.previous)
 
 
 def is_anomaly_enabled():
