@@ -32,6 +32,7 @@ from .tracer.readers import readers
 from .tracer.tensor import Tensor
 from .unpacking import Writer
 
+NO_INFERENCE = (("_mark", "inference"),)
 MAX_TENSORS = 32  # among the arguments: each pair is looked at for shared memory
 
 
@@ -171,8 +172,10 @@ class Binding:
         array = leaf._array
         writes = any(isinstance(s, Argument) and self.leaves[s.place] is leaf
                      for s in self.written())  # fmt: skip
+        kept = any(keeps and isinstance(s, Argument) and self.leaves[s.place] is leaf
+                   for s, keeps in zip(self.segment.sources, self.segment.kept))  # fmt: skip
         plain = Array(leaf.dtype.storage, array.shape, writeable=writes, holder=type(leaf),
-                      slot="_array", facts=facts)  # fmt: skip
+                      slot="_array", facts=facts, unlike=NO_INFERENCE if kept else ())  # fmt: skip
         return plain if writes else plain.laid_out_as(array)
 
     def written(self) -> list[Any]:

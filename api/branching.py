@@ -38,6 +38,7 @@ class Piece:
         self.function, self.wanted = segment.function, segment.wanted
         self.sources = [Argument(places[key]) if source is None else source
                         for source, key in zip(segment.sources, segment.keys_in)]  # fmt: skip
+        self.kept = segment.kept
         self.end = segment.end or Handed(len(segment.keys_out))
         # what the call as a whole relies on was looked at before the first segment
         first = segment is trace.root

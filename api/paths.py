@@ -26,6 +26,7 @@ class Path:
     flags: list[bool]  # did the input require grad?
     branches: list[Branch]
     needing: set[Var]  # Vars that require grad in eager's eyes
+    kept: set[tuple[int, int]]  # inputs that eager saves for backward, and the node that does
     needs: list[int]  # results that get history
     reread: dict[int, tuple[int, ...]]  # of these: the results that their backward reads again
     spends: dict[int, frozenset[int]]  # and those that can't go backward after it
@@ -82,6 +83,7 @@ def path_of(recording: Any) -> Path:
         flags=recording.flags,
         branches=list(recorder.branches),
         needing=recorder.needing,
+        kept=recorder.kept,
         needs=recording.needs,
         reread=recording.reread,
         spends=recording.spends,

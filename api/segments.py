@@ -61,6 +61,8 @@ class Segment:
         self.types = [v.type for v in needed]
         self.sources = [facts.sources[k[1]] if k[0] == "in" else None for k in self.keys_in]
         self.flags = [facts.flags[k[1]] if k[0] == "in" else None for k in self.keys_in]
+        kept = {k for k, number in facts.kept if self.first <= number < self.last}
+        self.kept = [key[0] == "in" and key[1] in kept for key in self.keys_in]
         results = [o for o in outputs if o.kind == RESULT]
         needs = facts.needs if self.end is not None else [
             k for k, o in enumerate(results) if o.var in facts.needing]  # fmt: skip
@@ -88,7 +90,9 @@ class Segment:
     def inputs(self, leaves: list[Any], values: dict[Any, Any]) -> list[Any] | None:
         """The tensors the segment reads now, or None where one is not what was recorded."""
         tensors = []
-        for source, key, type_, flag in zip(self.sources, self.keys_in, self.types, self.flags):
+        for source, key, type_, flag, kept in zip(
+            self.sources, self.keys_in, self.types, self.flags, self.kept
+        ):
             if source is None:
                 tensors.append(values[key])
                 continue
@@ -97,6 +101,8 @@ class Segment:
                 return None
             if tensor.dtype is not type_.dtype or tensor._array.shape != type_.shape:
                 return None
+            if kept and tensor._mark == "inference":
+                return None  # eager raises
             tensors.append(tensor)
         return tensors
 
@@ -109,7 +115,7 @@ class Facts:
         graph = self.graph = path.graph
         self.sources = path.sources
         self.flags = path.flags
-        self.needing = path.needing
+        self.needing, self.kept = path.needing, path.kept
         self.needs, self.reread, self.spends = path.needs, path.reread, path.spends
         self.inputs = {i.var: i for i in graph.inputs}
         self.keys: dict[Var, Any] = {i.var: ("in", k) for k, i in enumerate(graph.inputs)}

@@ -66,8 +66,10 @@ def branching_replay(first: Any, taken: Writer) -> Any:
 def gathered_replay(trace: Trace, leaves: list[Any], specialised: set[int], unpack: Any) -> Any:
     """Checks and collects tensors in Python."""
     segment, count = trace.root, len(leaves)
+    kept = {s.place for s, kept in zip(segment.sources, segment.kept)
+            if kept and isinstance(s, Argument)}  # fmt: skip
     tensors = [
-        (k, type(x), x.dtype, x._array.shape, x._requires_grad, layout_of(x._array))
+        (k, type(x), x.dtype, x._array.shape, x._requires_grad, layout_of(x._array), k in kept)
         for k, x in enumerate(leaves) if isinstance(x, Tensor)
     ]  # fmt: skip
     floats = [k for k, x in enumerate(leaves) if type(x) is float and k not in specialised]
@@ -95,13 +97,15 @@ def gathered_replay(trace: Trace, leaves: list[Any], specialised: set[int], unpa
         for k, known in fixed:
             if args[k] is not known:
                 return MISS
-        for k, kind, dtype, shape, flag, layout in tensors:
+        for k, kind, dtype, shape, flag, layout, saved in tensors:
             x = args[k]
             if x.__class__ is not kind or x.dtype is not dtype or x._requires_grad is not flag:
                 return MISS
             array = x._array
             if array.shape != shape or layout_of(array) != layout:
                 return MISS
+            if saved and x._mark == "inference":
+                return MISS  # eager raises
         for k in floats:
             if type(args[k]) is not float:
                 return MISS

@@ -19,8 +19,9 @@ class Array:
 
     `strides` are in bytes; None means C-contiguous. With `copied`, the entry gets a C-contiguous
     copy. With `holder` the argument is an object of
-    exactly that class, which has the array in its slot `slot`, and in the slots of `facts` these
-    very objects; a result is put into a new object like that.
+    exactly that class, which has the array in its slot `slot`, in the slots of `facts` these
+    very objects, and in those of `unlike` any but these; a result is put into a new object like
+    that.
     """
 
     dtype: np.dtype
@@ -31,6 +32,7 @@ class Array:
     holder: type | None = None
     slot: str = ""
     facts: tuple[tuple[str, object], ...] = ()
+    unlike: tuple[tuple[str, object], ...] = ()
     copied: bool = False
 
     def laid_out_as(self, array: np.ndarray) -> Array:

@@ -253,10 +253,15 @@ def _record(expected: Argument, words: Callable[[Sequence[int]], int]) -> list[i
         0 if expected.strides is None else words(expected.strides),
         expected.alignment - 1,
         *expected.extent,
-        words(_listed([(layout.slot_offset(cls, s), id(o)) for s, o in expected.facts]))
-        if cls
-        else 0,
+        words(_listed(_slot_pairs(cls, expected))) if cls else 0,
     ]
+
+
+def _slot_pairs(cls: type, expected: Array) -> list[tuple[int, int]]:
+    """What `as_listed` of objects.ll reads."""
+    alike = [(layout.slot_offset(cls, slot), id(value)) for slot, value in expected.facts]
+    unlike = [(~layout.slot_offset(cls, slot), id(value)) for slot, value in expected.unlike]
+    return alike + unlike
 
 
 @cache

@@ -54,7 +54,8 @@ different:
 }
 
 ; Whether memory is as listed: a count, then pairs of an offset from `base` and a word. Pairs are
-; looked at in order, and not beyond one that differs: a later address may be stale then.
+; looked at in order, and not beyond one that differs: a later address may be stale then. Where the
+; complement of an offset is given, another word must be there.
 define internal i1 @as_listed(ptr %list, ptr %base) {
 entry:
   %none = icmp eq ptr %list, null
@@ -72,11 +73,15 @@ look:
   %word.p = getelementptr [2 x i64], ptr %pairs, i64 %i, i32 1
   %offset = load i64, ptr %offset.p
   %word = load i64, ptr %word.p
-  %at = getelementptr i8, ptr %base, i64 %offset
+  %sign = ashr i64 %offset, 63
+  %place = xor i64 %offset, %sign
+  %at = getelementptr i8, ptr %base, i64 %place
   %now = load i64, ptr %at, align 4
   %i1 = add i64 %i, 1
   %same = icmp eq i64 %now, %word
-  br i1 %same, label %next, label %no
+  %unlike = icmp slt i64 %offset, 0
+  %well = xor i1 %same, %unlike
+  br i1 %well, label %next, label %no
 yes:
   ret i1 true
 no:

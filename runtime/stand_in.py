@@ -81,8 +81,10 @@ def _unpacked(call: Call, args: tuple[object, ...]) -> list[Any] | None:
             found.append(ctypes.c_double(value))
             continue
         if expected.holder is not None:
-            if type(value) is not expected.holder or any(
-                getattr(value, slot, None) is not fact for slot, fact in expected.facts
+            if (
+                type(value) is not expected.holder
+                or any(getattr(value, slot, None) is not fact for slot, fact in expected.facts)
+                or any(getattr(value, slot, None) is fact for slot, fact in expected.unlike)
             ):
                 return None
             value = getattr(value, expected.slot, None)

@@ -65,6 +65,7 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         self.bound: list[tuple[Tensor, Tensor]] = []  # an input, and one that lies in its memory
         self.externals: list[Tensor] = []  # aligned with the builder's inputs
         self.needing: set[Var] = set()  # Vars that require grad in eager's eyes
+        self.kept: set[tuple[int, int]] = set()  # externals that eager's nodes save, and which node
         self.branches: list[Branch] = []
         self.problems: list[str] = []
         self.backward_roots: set[Var] = set()
@@ -96,12 +97,21 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         self.remember(op, inputs, operands, outputs, vars_, attrs)
         for tensor in outputs:
             self.numbers[id(tensor._node)] = len(self.builder.nodes) - 1
+        if outputs and outputs[0]._node is not None:
+            self.note_saved(outputs[0]._node)
         if reason := beyond_graphs(op, inputs, attrs):
             self.refuse(reason)
         needed = any(v in self.needing for v in operands if v is not None)
         for position, (tensor, var) in enumerate(zip(outputs, vars_)):
             self.define(op, inputs, tensor, self.cut_if(tensor, var, needed), attrs, position)
         return result
+
+    def note_saved(self, node: Any) -> None:
+        """Which tensors from outside, or views of them, does eager's node keep?"""
+        for value in node.saved if node.is_op and node.saved.__class__ is tuple else ():
+            entry = self.entries.get(id(value)) if isinstance(value, Tensor) else None
+            if entry is not None and entry.memory.external is not None:
+                self.kept.add((entry.memory.external, len(self.builder.nodes) - 1))
 
     def cut_if(self, tensor: Tensor, var: Var, needed: bool) -> Var:
         """See Note [Stop gradients]."""
