@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .custom_backwards import Careful, gradients
 from .executor import Executor
 from .ir.bind import state
 from .ir.graph import RANDOM, WRITE
@@ -22,7 +23,7 @@ from .tracer.pending import memory_of
 from .tracer.readers import readers, reads_later
 from .tracer.saved import attach_edge
 from .tracer.storage import Storage, is_exposed, owner_of
-from .tracer.tape import Node, describe_place, next_sequence, user_place
+from .tracer.tape import ANOMALY, Node, describe_place, next_sequence, user_place
 from .tracer.tensor import Tensor
 
 
@@ -64,7 +65,7 @@ class Split:
                  backward: Executor, as_eager: AsEager):  # fmt: skip
         self.function, self.wanted, self.parts = function, wanted, parts
         self.forward, self.backward, self.as_eager = forward, backward, as_eager
-        self.to_leaves: dict[int, ToLeaves] = {}  # by result
+        self.to_leaves: dict[int, ToLeaves | Careful] = {}  # by result
         self.album: Any = None  # see Note [Familiar graphs]
         # inputs of which eager's saved values are made, and which the function itself writes over
         inputs = function.trace.inputs
@@ -134,8 +135,8 @@ class CompiledFunctionBackward(Node):
         self.sequence, self.place = next_sequence(), user_place()
 
     @property
-    def plan(self) -> Split:  # type: ignore[override]
-        return self.split
+    def plan(self) -> Split | None:  # type: ignore[override]
+        return None if self.split.function.customs.states else self.split
 
     def call_types(self) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
         """Of what has gradients: the inputs, the results."""
@@ -180,6 +181,8 @@ class CompiledFunctionBackward(Node):
         if self.exposed:
             self.notice_writes()
         arrived = [g for g in grads if g is not None]
+        if ANOMALY or not self.split.function.customs.are_current():
+            return self.apply_op_by_op(arrived)
         if state.grad_enabled or any_batched(arrived):
             return self.differentiable_apply(arrived)
         if self.before is not None:
@@ -191,13 +194,25 @@ class CompiledFunctionBackward(Node):
     def at_once(self, number: int, gradient: Any, keep: bool) -> bool:
         way = self.split.to_leaves.get(number)
         if way is None:
-            way = self.split.to_leaves[number] = ToLeaves(self.split, number)
+            customs = self.split.function.customs
+            way = ToLeaves(self.split, number)
+            if customs.states:
+                way = Careful(way, customs)
+            self.split.to_leaves[number] = way
         return way.serve(self, gradient, keep)  # type: ignore[no-any-return]
+
+    def inputs_before(self) -> list[Tensor]:
+        """The inputs and random states as they were at the call."""
+        inputs = [self.as_before(k) for k in range(len(self.inputs))]
+        return inputs + [Tensor._wrap(snapshot.state(), uint8) for snapshot in self.states]
+
+    def apply_op_by_op(self, arrived: list[Any]) -> list[Any]:
+        """See Note [Custom backwards]."""
+        return gradients(self.split.function, self, self.inputs_before(), arrived)
 
     def differentiable_apply(self, arrived: list[Any]) -> list[Any]:
         """create_graph: backward as a compiled function of the same inputs."""
-        inputs = [self.as_before(k) for k in range(len(self.inputs))]
-        inputs += [Tensor._wrap(snapshot.state(), uint8) for snapshot in self.states]
+        inputs = self.inputs_before()
         function, left = self.split.function.gradient(self.split.wanted, self.numbers)
         return self.spread(left, function.run([*inputs, *arrived]))
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .compiled_node import Split
+from .custom_backwards import Customs
 from .executor import Executor
 from .ir import reverse
 from .ir.bind import state
@@ -41,10 +42,12 @@ class GraphFunction:
         spends: Mapping[int, frozenset[int]] = MappingProxyType({}),
         settings: Settings = DEFAULT,
         generators: Sequence[Any] = (),
+        custom: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
     ):
         self.settings = settings
         self.generators = generators  # to draw from; without them, states are inputs like others
         self.trace = graph.numbered()
+        self.customs = Customs(self.trace, *custom)
         self.name = name or graph.name
         self.volatile = volatile  # inputs that a later segment writes: saved by value
         self.steps: dict[str, list[Step]] = {}

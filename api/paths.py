@@ -30,6 +30,8 @@ class Path:
     needs: list[int]  # results that get history
     reread: dict[int, tuple[int, ...]]  # of these: the results that their backward reads again
     spends: dict[int, frozenset[int]]  # and those that can't go backward after it
+    customs: dict[str, Any]  # calls of custom Functions; see Note [Custom backwards]
+    custom_states: dict[str, Any]
     # what is made of the results
     structure: Any
     makers: list[Any]
@@ -87,6 +89,8 @@ def path_of(recording: Any) -> Path:
         needs=recording.needs,
         reread=recording.reread,
         spends=recording.spends,
+        customs=recorder.customs,
+        custom_states=recording.custom_states,
         structure=recording.structure,
         makers=recording.makers,
         grad_effects=recording.grad_effects,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .arguments import GivenArguments, leaf_names
+from .custom_backwards import State
 from .dynamic import Symbols
 from .effects import Effects
 from .environment import Environment
@@ -75,6 +76,8 @@ class Recording(NumberInputs):
         recorder.naming = self.naming
         recorder.on_handed = self.on_handed
         recorder.may_run_ahead = is_quiet
+        recorder.reads_state, recorder.is_known_object = self.reads_state, self.is_known_object
+        self.custom_states: dict[str, State] = {}
         self.handed: list[Handed] = []
         self.argument_places = {
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
@@ -153,6 +156,7 @@ class Recording(NumberInputs):
         recorder.is_argument = None
         recorder.on_lift = recorder.on_handed = recorder.naming = None
         recorder.hyper_parameter = recorder.hyper_branch = recorder.state_begins = None
+        recorder.reads_state = recorder.is_known_object = None
 
     def naming(self, tensor: Tensor) -> tuple[str, str]:
         """What a tensor from outside is called in the graph."""
@@ -178,6 +182,19 @@ class Recording(NumberInputs):
         if apart:
             self.begun.setdefault(id(optimizer), []).append(parameter)
         return apart
+
+    def reads_state(self, node: Any) -> bool:
+        """Does the backward of a custom Function read what may change until it runs?"""
+        read = State(node, self.environment.seen)
+        if read.can_change():
+            name = f"{node.name()}_{self.recorder.custom_count}"
+            self.custom_states[name] = read
+            return True
+        return False
+
+    def is_known_object(self, value: Any) -> bool:
+        """Is it one that the body finds at places of its own, and so at each call?"""
+        return id(value) in self.environment.seen
 
     def captured(self) -> list[Tensor]:
         """Leaves from outside that are not arguments: parameters, buffers, closures."""

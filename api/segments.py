@@ -69,7 +69,8 @@ class Segment:
         self.function = GraphFunction(graph, needs=needs, volatile=self.volatile(needed),
                                       reread=facts.reread if self.end is not None else {},
                                       spends=facts.spends if self.end is not None else {},
-                                      settings=facts.settings, generators=generators)  # fmt: skip
+                                      settings=facts.settings, generators=generators,
+                                      custom=facts.custom)  # fmt: skip
 
     def volatile(self, needed: list[Var]) -> tuple[int, ...]:
         """Inputs that the last segment of the path will write."""
@@ -116,6 +117,7 @@ class Facts:
         self.sources = path.sources
         self.flags = path.flags
         self.needing, self.kept = path.needing, path.kept
+        self.custom = path.customs, path.custom_states
         self.needs, self.reread, self.spends = path.needs, path.reread, path.spends
         self.inputs = {i.var: i for i in graph.inputs}
         self.keys: dict[Var, Any] = {i.var: ("in", k) for k, i in enumerate(graph.inputs)}

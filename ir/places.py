@@ -62,10 +62,12 @@ def user_place() -> Place | None:
     return None
 
 
-def describe_place(place: Place | None) -> str:
-    """`file:line` of a place taken by `user_place`."""
+def describe_place(place: Any) -> str:
+    """`file:line` of a place taken by `user_place`, or of one in a graph."""
     if place is None:
         return "unknown place"
+    if not isinstance(place, tuple):
+        return f"{place.file}:{place.line}"
     return f"{place[0].co_filename}:{line_of(place)}"
 
 

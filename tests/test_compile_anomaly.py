@@ -43,6 +43,40 @@ def both_in_the_mode(fn):
         fn(leaf()).backward()
 
 
+def backward_in_the_mode(fn):
+    out = fn(leaf())
+    with torch.autograd.set_detect_anomaly(True):
+        out.backward()
+
+
+class Rooted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sqrt()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g / x.sqrt()
+
+
+CASES = {
+    "an op": roots,
+    "a custom Function": lambda x: (Rooted.apply(x - x) * 0).sum(),
+    "of several": lambda x: (x.exp() * roots(x)).sum(),
+}
+
+
+@pytest.mark.parametrize("how", [both_in_the_mode, backward_in_the_mode])
+@pytest.mark.parametrize("name", CASES)
+def test_eager_and_compiled_say_the_same(name, how):
+    fn = warmed(CASES[name])
+    wanted = failure(lambda: how(CASES[name]))
+    for _ in range(2):
+        assert failure(lambda: how(fn)) == wanted
+
+
 def test_the_node_that_made_a_nan_is_named():
     fn = warmed(roots)
     wanted = failure(lambda: both_in_the_mode(roots))

@@ -26,6 +26,7 @@ from .eager import run
 from .engine_hooks import (
     check_nan,
     checked_tuple,
+    is_told,
     note_forward,
     padded,
     run_posthooks,
@@ -246,8 +247,8 @@ class Run:
                 results = derive(node, slots, not self.create_graph)
             else:
                 results = node.apply(slots)
-        except Exception:
-            if ANOMALY:
+        except Exception as error:
+            if ANOMALY and not is_told(error):
                 warn_of(node)
             raise
         if extra is not None and extra.posthooks:

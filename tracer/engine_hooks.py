@@ -105,6 +105,11 @@ def check_nan(node: Node, results: Any) -> None:
             raise RuntimeError(f"{text} The forward call was at {describe_place(node.place)}.")
 
 
+def is_told(error: Exception) -> bool:
+    """Was it said which node failed? So it is where a compiled node ran op by op."""
+    return any(note.startswith("Error detected in") for note in getattr(error, "__notes__", ()))
+
+
 def warn_of(node: Node) -> None:
     """Tells where the forward call of a failing node was, as torch does, by a warning."""
     stack = node.extra.metadata.get("traceback_") if node.extra is not None else None
@@ -114,7 +119,7 @@ def warn_of(node: Node) -> None:
 
 
 def note_forward(error: Exception, node: Node) -> None:
-    """Adds to an error where the user called what the node differentiates."""
-    if node.place is not None and hasattr(error, "add_note"):  # since Python 3.11
+    """Adds to an error where the user called what the node differentiates; since Python 3.11."""
+    if node.place is not None and hasattr(error, "add_note") and not is_told(error):
         error.add_note(f"Error detected in {node.name()}: its forward call was at "
                        f"{describe_place(node.place)}")  # fmt: skip

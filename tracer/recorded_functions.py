@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.bind import interpreting, state
-from ..ir.graph import Var
+from ..ir.graph import CAPTURED, Graph, Input, Var
 from ..ir.op import TABLE
 from ..ir.ops.views import zeros
+from .custom_calls import custom_call, tensors_of
+from .recorded import current_place
+from .scalars import RunTimeNumber
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -35,8 +38,16 @@ def record_function(
         recorder.problems.append(read)
         return
     operands = [recorder.var_of(t) for t in (*inputs, *results, *read)]
+    stateful = recorder.reads_state(node)
+    if stateful:
+        graph = with_context(recorder, inner, node, graph, operands, read)
+    recorder.customs[graph.name] = custom_call(recorder, node, operands, outputs)
+    if stateful and recorder.customs[graph.name] is None:
+        recorder.refuse(f"the backward of {node.name()} reads what may change until it runs, and "
+                        "its context holds more than tensors and values")  # fmt: skip
     vars_ = tuple(Var(recorder.var_of(t).type) for t in results)
     attrs = {"backward": graph, "count": count, "outputs": len(results)}
+    recorder.builder.place = current_place()  # of the call, not of the forward's last line
     recorder.builder.append(TABLE["call"], operands, vars_, attrs)
     for tensor, var in zip(results, vars_):
         entry = recorder.entries[id(tensor)]
@@ -47,6 +58,28 @@ def record_function(
             entry.memory.var = var
         if tensor._requires_grad:
             recorder.needing.add(var)
+
+
+def with_context(
+    recorder: Recorder, inner: Recorder, node: Any, graph: Graph, operands: list[Var], read: Any
+) -> Graph:
+    """The backward of a Function that reads Python's state, and in `operands` all that its context
+    holds, so that it can run with another state. What it reads of tensors must be among that."""
+    first = len(operands) - len(read)
+    known = dict.fromkeys([*operands[:first], *map(recorder.var_of, tensors_of(node))])
+    for tensor, var in zip(read, operands[first:]):
+        if var in known or inner.var_of(tensor) in inner.fixed:
+            continue
+        if isinstance(tensor, RunTimeNumber):
+            recorder.used_numbers.append(tensor)
+        else:
+            recorder.refuse(f"the backward of {node.name()} reads a tensor from outside; save it "
+                            "for backward")  # fmt: skip
+    more = [var for var in known if var not in operands]
+    operands += more
+    given = [Input(Var(var.type), CAPTURED) for var in more]
+    count = len(read)
+    return graph.replace(inputs=(*graph.inputs[:count], *given, *graph.inputs[count:]))
 
 
 def record_backward(inner: Recorder, node: Any, results: list[Tensor]) -> Any:

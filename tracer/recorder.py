@@ -73,7 +73,10 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         self.on_handed: Any = None
         self.naming: Any = None  # a tensor from outside -> (kind, name)
         self.may_run_ahead: Any = lambda function: True  # is a custom backward mere arithmetic?
+        self.reads_state: Any = lambda node: False  # can what it reads of Python's state change?
+        self.is_known_object: Any = lambda value: False  # is it the same at each call?
         self.custom_count = 0
+        self.customs: dict[str, Any] = {}  # by the name of their backward: CustomCalls, or None
         self.custom_views: set[Var] = set()  # views whose derivative is not that of their chain
         # what hooks around the call got: ids and types; None where there are none
         self.packs_inside = False  # are there hooks inside that may change what they are given?
