@@ -216,3 +216,54 @@ def test_errors_of_another_state_are_eagers():
             y.sum().backward()
     finally:
         set_scale(2.0)
+
+
+class Exponential(Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * y
+
+
+class Both(Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        s, p, kept = x.sin(), x * y, x.cos()
+        ctx.save_for_backward(x, p, kept, s)
+        return s, p
+
+    @staticmethod
+    def backward(ctx, g, h):
+        x, p, kept, s = ctx.saved_tensors
+        return g * kept * s + h * p, h * x * p * s
+
+
+ORDERS = {
+    "one": lambda x: Exponential.apply(x * 2).sum(),
+    "in a chain": lambda x: Exponential.apply(Exponential.apply(x).sin()).sum(),
+    "of several": lambda x: sum((t * t).sum() for t in Both.apply(x * 2, x.exp())),
+}
+
+
+def derivatives(fn):
+    x = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+    found, y = [], fn(x)
+    for _ in range(3):
+        (y,) = torch.autograd.grad(y, x, create_graph=True)
+        found.append(y.tolist())
+        y = y.sum()
+    return torch.tensor(found)
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_derivatives_of_any_order_go_through_saved_outputs(name):
+    fn = torch.compile(ORDERS[name])
+    for _ in range(3):
+        torch.testing.assert_close(derivatives(fn), derivatives(ORDERS[name]))
+    assert "trace of" in fn.explain()

@@ -47,6 +47,9 @@ def record_function(
                         "its context holds more than tensors and values")  # fmt: skip
     vars_ = tuple(Var(recorder.var_of(t).type) for t in results)
     attrs = {"backward": graph, "count": count, "outputs": len(results)}
+    own = tuple([own_output(node, results, t) for t in read])
+    if max(own, default=-1) >= 0:
+        attrs["own"] = own
     recorder.builder.place = current_place()  # of the call, not of the forward's last line
     recorder.builder.append(TABLE["call"], operands, vars_, attrs)
     for tensor, var in zip(results, vars_):
@@ -58,6 +61,13 @@ def record_function(
             entry.memory.var = var
         if tensor._requires_grad:
             recorder.needing.add(var)
+
+
+def own_output(node: Any, results: list[Tensor], tensor: Tensor) -> int:
+    """Which of its own results a tensor is that backward reads; -1 for others."""
+    if tensor._node is not node:
+        return -1
+    return next(k for k, t in enumerate(results) if t._node is node and t._nr == tensor._nr)
 
 
 def with_context(

@@ -3,12 +3,18 @@
 The operands are, in order: the function's `count` inputs, its outputs as its forward computed them,
 and what its backward reads. The results are the outputs, unchanged. The derivative is `backward`, a
 graph from (what backward reads, gradients of the results) to the gradients of the inputs.
+
+`own` has the numbers of the outputs that backward reads, -1 for what else it reads. These depend on
+the inputs by the same derivative. So a rule that may be differentiated calls again, which computes
+nothing anew.
 """
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
+from ..bind import state
 from ..graph import Graph
 from ..inline import inline
 from ..op import Decompose, define
@@ -20,16 +26,23 @@ def _results(operands: tuple[Any, ...], count: int, outputs: int) -> tuple[Any, 
     return tuple(operands[count : count + outputs])
 
 
-def _rule(grads: Any, results_type: Any, operands: Any, i: int, backward: Any, count: int) -> Any:
+def _rule(
+    grads: Any, results_type: Any, operands: Any, i: int, backward: Any, count: int, own: Any
+) -> Any:
     """The gradient of input `i`: the custom backward, inlined."""
     if i >= count:
         return None
     filled = [zeros(t) if g is None else g for g, t in zip(grads, results_type)]
-    read = operands[count + len(results_type) :]
+    read = list(operands[count + len(results_type) :])
+    if own and state.grad_enabled:
+        outputs = len(results_type)
+        again = call(*operands, backward=backward, count=count, outputs=outputs, own=own)
+        listed = again if isinstance(again, tuple) else (again,)
+        read = [value if k < 0 else listed[k] for value, k in zip_longest(read, own, fillvalue=-1)]
     return inline(backward, [*read, *filled])[i]
 
 
-def _infer(*operands: TensorType, backward: Graph, count: int, outputs: int) -> Any:
+def _infer(*operands: TensorType, backward: Graph, count: int, outputs: int, own: Any = ()) -> Any:
     """Checks that `backward` is a graph for these operands."""
     if not isinstance(backward, Graph):
         raise TypeError(f"backward must be a graph, not {backward!r}")
@@ -45,9 +58,9 @@ def _infer(*operands: TensorType, backward: Graph, count: int, outputs: int) -> 
 
 call = define(
     "call", "*operands -> *results",
-    numpy=lambda *operands, backward, count, outputs: _results(operands, count, outputs),
+    numpy=lambda *operands, backward, count, outputs, own=(): _results(operands, count, outputs),
     infer=_infer,
-    lower=Decompose(lambda *operands, backward, count, outputs: _results(
+    lower=Decompose(lambda *operands, backward, count, outputs, own=(): _results(
         operands, count, outputs)),
     moves_data=True, kind="call", vjp=dict(operands=_rule),
 )  # fmt: skip
