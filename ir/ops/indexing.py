@@ -17,6 +17,7 @@ from ..types import TensorType, bool_, broadcast_shapes, int64, type_word
 from ..value import Value, public
 from .accumulate import combine_at, positions_of
 from .arithmetic import alias
+from .masks import check_mask, fits_behind, one_mask
 from .slices import select_op, slice_bounds, slice_op
 from .views import unsqueeze_op, zeros
 
@@ -230,7 +231,7 @@ def expand_masks(value: Any, indices: list[Any]) -> tuple[list[Any], tuple[bool,
             spec.append(False)
             dim += 1
         elif item.dtype.name in ("bool", "uint8"):
-            _check_mask(value, item, dim)
+            check_mask(value, item, dim)
             parts = item.to(bool_).nonzero(as_tuple=True)
             found += parts
             spec += [True] * len(parts)
@@ -251,15 +252,6 @@ def _check_broadcast(found: list[Any]) -> None:
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {listed}"
         ) from None
-
-
-def _check_mask(value: Any, mask: Any, dim: int) -> None:
-    for k, n in enumerate(mask.shape):
-        if n != value.shape[dim + k]:
-            raise IndexError(
-                f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape "
-                f"of the indexed tensor {list(value.shape)} at index {dim + k}"
-            )
 
 
 def _wrapped(index: Any, size: int, dim: int) -> Any:
@@ -323,22 +315,14 @@ def setitem(input: Any, item: Any, value: Any) -> None:
     if not indices:
         _write_view(input, viewed, value)
         return
-    if is_one_mask(viewed, indices) and not value.ndim:
-        viewed.mask_put_(value.to(viewed.dtype), indices[0])
+    mask = one_mask(viewed, indices)
+    if mask is not None and fits_behind(mask, viewed, value):
+        viewed.mask_put_(value if value.ndim else value.to(viewed.dtype), mask)
         return
     found, spec = expand_masks(viewed, indices)
     shape = index_infer(viewed.type_, *[i.type_ for i in found], spec=spec).shape
     value = _fit_value(value, shape, viewed.dtype)
     viewed.index_put_whole_(value, tuple(found), spec)
-
-
-def is_one_mask(viewed: Any, indices: list[Any]) -> bool:
-    """Is the index a single bool mask over the leading dimensions?"""
-    mask = indices[0]
-    if mask is None or mask.dtype is not bool_ or any(i is not None for i in indices[1:]):
-        return False
-    _check_mask(viewed, mask, 0)
-    return bool(mask.ndim > 0)
 
 
 def _write_view(input: Any, viewed: Any, value: Any) -> None:

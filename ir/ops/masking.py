@@ -116,14 +116,16 @@ mask_put_op = define(
     samples=lambda rng: [
         ((rng.standard_normal((2, 3)), rng.standard_normal(()), np.array([True, False])), {}),
         ((rng.standard_normal(3), rng.standard_normal(()), np.array([True, False, True])), {}),
+        ((rng.standard_normal((2, 3)), rng.standard_normal(3), np.array([True, False])), {}),
+        ((rng.standard_normal((2, 2, 3)), rng.standard_normal(1), np.array([[True, False]])), {}),
     ],
     vjp=dict(self=lambda grad, mask: grad.masked_fill(_spread_mask(mask, grad.ndim), 0),
              value=lambda grad, mask: grad.where(
-                 _spread_mask(mask, grad.ndim), grad.new_zeros(())).sum()),
+                 _spread_mask(mask, grad.ndim), grad.new_zeros(()))),
 )  # fmt: skip
 
 
 @public("mask_put", spaces="", inplace=True, overlap="copied")
 def mask_put(input: Any, value: Any, mask: Any) -> Any:
-    """`value`, a 0-d tensor, where a mask over the leading dimensions is true."""
+    """`value` where a mask over the leading dimensions is true; it fits those behind the mask."""
     return mask_put_op(input, value, mask)
