@@ -54,7 +54,7 @@ class Binding:
         self.function, self.end = self.segment.function, self.segment.end
         self.wanted = self.segment.wanted(trace.history) if self.function.differentiable else ()
         self.executor = self.function.forward(self.wanted)
-        if self.executor.native is None:
+        if self.executor.native is None or self.end.assigned:
             raise Unbindable
         if self.wanted and self.function.split(self.wanted).overwritten:
             raise Unbindable  # these are copied before the call

@@ -19,7 +19,7 @@ from .unpacking import Writer
 class Handed:
     """What a segment gives to the next one, as `Binding` asks of the end of a trace."""
 
-    grad_effects = flag_effects = more_writes = ()
+    grad_effects = flag_effects = more_writes = assigned = ()
 
     def __init__(self, count: int):
         self.structure = (tuple, *[None] * count)

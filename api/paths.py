@@ -36,6 +36,7 @@ class Path:
     structure: Any
     makers: list[Any]
     grad_effects: list[tuple[Any, Any]]
+    assigned: list[Any]  # places that get what the last makers make
     flag_effects: list[tuple[Any, bool]]  # `requires_grad` of tensors from outside
     more_writes: list[tuple[Any, int]]  # writes beyond the one the graph makes: versions count all
     # what must be so at a call
@@ -94,6 +95,7 @@ def path_of(recording: Any) -> Path:
         structure=recording.structure,
         makers=recording.makers,
         grad_effects=recording.grad_effects,
+        assigned=[place for place, _ in recording.assigned],
         flag_effects=[
             (recording.owner_source(f.tensor), f.tensor._requires_grad)
             for f in recorder.flagged.values()

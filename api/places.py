@@ -100,11 +100,14 @@ class Findings:
     def __init__(self) -> None:
         self.found: list[tuple[Any, Any]] = []
         self.tensors: dict[int, Any] = {}  # id of a tensor -> the first place it was found at
+        self.same: list[tuple[Any, Any]] = []  # other places of these, and the first
 
     def add(self, place: Any, value: Any) -> None:
         self.found.append((place, value))
         if isinstance(value, Tensor):
-            self.tensors.setdefault(id(value), place)
+            first = self.tensors.setdefault(id(value), place)
+            if first is not place:
+                self.same.append((place, first))
 
     def among(self, chosen: Any) -> Findings:
         """Those at places of a kind."""
@@ -120,14 +123,15 @@ class Findings:
                 continue
             if not (isinstance(before, Tensor) and isinstance(now, Tensor)):
                 return f"{place.name} is another object now"
+        for place, first in self.same:  # what was one tensor is one input
+            if place.read() is not first.read():
+                return f"{place.name} and {first.name} are no longer the same tensor"
         return None
 
-    def replaced(self) -> str | None:
-        """Where another object lies now, be it a tensor; None if nowhere."""
-        for place, before in self.found:
-            if place.read() is not before:
-                return f"{place.name} is another object now"
-        return None
+    def replaced(self) -> list[tuple[Any, Any]]:
+        """Where another object lies now, be it a tensor, and which."""
+        found = [(place, before, place.read()) for place, before in self.found]
+        return [(place, now) for place, before, now in found if now is not before]
 
     def words(self, watch: Any) -> Any:
         return [word for place, _ in self.found for word in place.words(watch)]

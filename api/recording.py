@@ -71,6 +71,7 @@ class Recording(NumberInputs):
         self.sources: list[Any] = []
         self.parameter_names: dict[int, str] | None = None
         self.begun: dict[int, list[Tensor]] = {}  # parameters whose state was made, by optimizer
+        self.assigned: list[tuple[Any, Tensor]] = []  # places, and what the body put there
         self.flags: list[bool] = []  # did the external require grad when it was met?
         recorder.on_lift = self.on_lift
         recorder.naming = self.naming
@@ -136,12 +137,19 @@ class Recording(NumberInputs):
         for optimizer, parameters in self.begun.items():
             self.environment.optimizer_states[optimizer].begun(parameters)
         environment = self.environment
-        changed = next(iter(replaced), None) or (
-            environment.failure() or environment.findings.replaced())  # fmt: skip
+        changed = next(iter(replaced), None) or environment.failure() or self.note_assigned()
         if changed is not None:
             problems.append(f"the body changes Python state while it runs: {changed}; keep it in a "
                             "tensor")  # fmt: skip
         return problems
+
+    def note_assigned(self) -> str | None:
+        """Where the body put tensors that it computed in the place of others: replays do, too."""
+        for place, now in self.environment.findings.replaced():
+            if type(now) is not Tensor or not place.writable or not self.recorder.computed(now):
+                return f"{place.name} is another object now"
+            self.assigned.append((place, now))
+        return None
 
     def attributes_of_tensors(self) -> list[set[str]]:
         """The names that code in sight knows of what users put on the arguments."""
@@ -267,6 +275,7 @@ class Recording(NumberInputs):
         if any(isinstance(x, Tensor) and x.__dict__ and recorder.computed(x) for x in out_leaves):
             raise Refused("the body may look for attributes that users put on tensors, or does so "
                           "itself; return values")  # fmt: skip
+        out_leaves += [tensor for _, tensor in self.assigned]
         outputs = Outputs(self, out_leaves)
         self.results, self.makers = outputs.results, outputs.makers
         self.grad_effects = outputs.grad_effects

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from .graph_function import GraphFunction
+from .ir.bind import epoch
 from .ir.graph import CAPTURED, RANDOM, RESULT, WRITE, Graph, Input, Output, Var
 from .ir.ops.drawing import sample
 from .paths import Path
@@ -157,11 +158,11 @@ class End:
     def __init__(self, path: Path):
         self.structure, self.makers = path.structure, path.makers
         self.grad_effects, self.flag_effects = path.grad_effects, path.flag_effects
-        self.more_writes = path.more_writes
+        self.more_writes, self.assigned = path.more_writes, path.assigned
 
     def single_result(self) -> bool:
         """Is the output just the first computed result, with nothing else to do?"""
-        effects = self.grad_effects or self.flag_effects or self.more_writes
+        effects = self.grad_effects or self.flag_effects or self.more_writes or self.assigned
         if self.structure is not None or effects:
             return False
         return isinstance(self.makers[0], Direct) and self.makers[0].number == 0
@@ -178,7 +179,17 @@ class End:
             owner(leaves)._grad = None if maker is None else maker(context)
         for owner, flag in self.flag_effects:
             owner(leaves)._requires_grad = flag
-        return unflatten(self.structure, iter([maker(context) for maker in self.makers]))
+        made = [maker(context) for maker in self.makers]
+        if self.assigned:
+            self.assign(made[-len(self.assigned) :])
+        return unflatten(self.structure, iter(made))
+
+    def assign(self, values: list[Any]) -> None:
+        """Puts tensors where the body puts them."""
+        for place, value in zip(self.assigned, values):
+            place.write(value)
+        if any(place.covered for place in self.assigned):
+            epoch.advance()  # attributes of modules are told of by epochs
 
 
 class Context:

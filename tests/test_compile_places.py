@@ -262,3 +262,33 @@ def test_dispatch_by_class_is_replayed():
     for k in range(5):
         f("name", data(2, k=k))
     assert "replayed 4 times" in f.explain()
+
+
+HOLDERS = {
+    "object": (types.SimpleNamespace, getattr, setattr),
+    "module": (torch.nn.Module, getattr, setattr),
+    "dict": (dict, operator.getitem, operator.setitem),
+}
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+def test_one_tensor_at_two_places_that_become_two(kind):
+    make, get, put = HOLDERS[kind]
+    shared, held = torch.ones(3), make()
+    for name in ("a", "b"):
+        put(held, name, shared)
+
+    def body(x):
+        if kind == "dict":
+            return x + held["a"] + held["b"] * 10
+        return x + held.a + held.b * 10
+
+    fn, x = torch.compile(body), torch.zeros(3)
+    for k in range(8):
+        if k == 3:
+            put(held, "b", torch.full((3,), 5.0))
+        if k == 5:
+            put(held, "a", torch.full((3,), 7.0))
+        if k == 7:
+            put(held, "b", get(held, "a"))
+        assert fn(x).tolist() == body(x).tolist()
