@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
 from .ir.bind import state
 from .ir.op import TABLE
-from .ir.types import DType, bfloat16, float16, float32
+from .ir.types import DType, bfloat16, float16, float32, int32
+from .tracer.creation import full
 from .tracer.tensor import Tensor
 
 # Ops that autocast computes in the lower precision.
@@ -171,10 +171,12 @@ class GradScaler:
         if enabled and backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._device, self._enabled = device, enabled
-        self._scale, self._growth_tracker = float(init_scale), 0
+        # tensors, as in torch: a compiled step reads and writes them
+        self._scale = full((), float(init_scale), dtype=float32)
+        self._growth_tracker = full((), 0, dtype=int32)
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
-        self._found: dict[int, bool] = defaultdict(bool)  # by optimizer: was a gradient infinite?
+        self._found: dict[int, bool] = {}  # by optimizer: was a gradient infinite?
 
     def is_enabled(self) -> bool:
         """Does it scale at all?"""
@@ -182,7 +184,7 @@ class GradScaler:
 
     def get_scale(self) -> float:
         """The present scale; 1 where disabled."""
-        return self._scale if self._enabled else 1.0
+        return self._scale.item() if self._enabled else 1.0  # type: ignore[no-any-return]
 
     def scale(self, outputs: Any) -> Any:
         """Outputs times the scale."""
@@ -202,13 +204,14 @@ class GradScaler:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
+        inverse, finite = self._scale.reciprocal(), []
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    parameter.grad.mul_(1.0 / self._scale)
-                    if not parameter.grad.isfinite().all():
-                        self._found[id(optimizer)] = True
-        self._found[id(optimizer)] |= False
+                    finite.append(parameter.grad.isfinite().all())
+                    parameter.grad.mul_(inverse)
+        good = TABLE["stack"](*finite, dim=0).all() if len(finite) > 1 else all(finite)
+        self._found[id(optimizer)] = not good
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Steps the optimizer unless a gradient is infinite."""
@@ -225,31 +228,32 @@ class GradScaler:
         if not self._enabled:
             return
         if new_scale is not None:
-            self._scale = float(new_scale)
+            self._scale.fill_(new_scale)
         elif any(self._found.values()):
-            self._scale *= self._backoff_factor
-            self._growth_tracker = 0
+            self._scale.mul_(self._backoff_factor)
+            self._growth_tracker.zero_()
+        elif self._growth_tracker == self._growth_interval - 1:
+            larger = self._scale * self._growth_factor
+            self._scale.copy_(larger.where(larger.isfinite(), self._scale))
+            self._growth_tracker.zero_()
         else:
-            self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
-                self._scale *= self._growth_factor
-                self._growth_tracker = 0
+            self._growth_tracker.add_(1)
         self._found.clear()
 
     def state_dict(self) -> dict[str, Any]:
         """The scale and its settings; empty where disabled."""
         if not self._enabled:
             return {}
-        return {"scale": self._scale, "growth_factor": self._growth_factor,
+        return {"scale": self.get_scale(), "growth_factor": self._growth_factor,
                 "backoff_factor": self._backoff_factor, "growth_interval": self._growth_interval,
-                "_growth_tracker": self._growth_tracker}  # fmt: skip
+                "_growth_tracker": self._growth_tracker.item()}  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes back what `state_dict()` gave."""
         if not self._enabled:
             return
-        self._scale = state_dict["scale"]
+        self._scale.fill_(state_dict["scale"])
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = state_dict["_growth_tracker"]
+        self._growth_tracker.fill_(state_dict["_growth_tracker"])
