@@ -25,7 +25,7 @@ from .ir.cached import cached_property
 from .ir.derivative import Settings, add_outputs, results_in, settings_of
 from .ir.exact import is_arithmetic, is_exact
 from .ir.graph import Graph
-from .ir.op import TABLE, Decompose, Op, Reduce, Scalar, Template, View
+from .ir.op import TABLE, Decompose, Loop, Op, Reduce, Scalar, Template, View
 from .ir.passes import dead_code, optimise
 from .ir.types import FROM_NUMPY, TensorType
 from .runtime.jit import NoCompiler
@@ -221,7 +221,7 @@ def shaped(what: Any, layouts: tuple[Any, ...]) -> tuple[Draft | None, list[Any]
 def forward(op: Op, values: Sequence[Any], attrs: dict[str, Any]) -> Any:
     """What `op.numpy` would give for arrays, numbers and None; NotImplemented if it must."""
     settings = settings_of(attrs)
-    if not has_kernel(op) or is_arithmetic(op, settings):
+    if not has_kernel(op) or is_arithmetic(op, settings) or seldom_again(op, attrs):
         return NotImplemented
     arrays = as_arrays(values)
     if arrays is None:
@@ -262,6 +262,11 @@ def has_kernel(op: Op) -> bool:
     return isinstance(op.lower, Scalar | Reduce | Decompose | Template) and not (
         op.random or op.data_shape or op.is_view
     )
+
+
+def seldom_again(op: Op, attrs: dict[str, Any]) -> bool:
+    """Is the call a loop over packed rows? Few batches have sequences of the same lengths."""
+    return isinstance(op.lower, Loop) and attrs["sizes"] is not None
 
 
 def is_plain(value: Any) -> bool:

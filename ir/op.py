@@ -59,6 +59,19 @@ class Template:
 
 
 @dataclass(frozen=True)
+class Loop(Template):
+    """The same at every step of a sequence; see Note [Loops over time] in ops/loops.py.
+
+    `step(*inputs, **attrs)` says one step in ops, `expand(*inputs, **attrs)` all of them.
+    """
+
+    step: Callable[..., Any]
+    sequences: int  # how many inputs are read step by step; these come first
+    states: int  # how many follow that a step replaces; outputs begin with the last ones
+    expand: Callable[..., Any]
+
+
+@dataclass(frozen=True)
 class Decompose:
     """A composite: `expand(*inputs, **attrs)` says the same in other ops."""
 

@@ -68,12 +68,28 @@ def test_attention_with_a_mask():
     assert "m <= 15" in watched.explain()
 
 
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_a_recurrent_layer_is_recorded_once_for_all_lengths(kind):
+    torch.manual_seed(0)
+    layer = kind(3, 4, batch_first=True)
+    make = lambda b, t: (torch.randn(b, t, 3, requires_grad=True),)  # noqa: E731
+    sizes = ((2, 3), (3, 3), (4, 3), (5, 4), (6, 4), (7, 5), (8, 5), (8, 17))
+    over(lambda x: layer(x)[0], make, sizes, runs=3)
+
+
 def test_a_loop_over_time_is_recorded_for_each_length():
     torch.manual_seed(0)
-    lstm = nn.LSTM(3, 4, batch_first=True)
+    cell = nn.LSTMCell(3, 4)
+
+    def run(x):
+        state = None
+        for part in x.unbind(1):
+            state = cell(part, state)
+        return state[0]
+
     make = lambda b, t: (torch.randn(b, t, 3),)  # noqa: E731
     sizes = ((2, 3), (3, 3), (4, 3), (5, 4), (6, 4), (7, 5), (8, 5))
-    watched = over(lambda x: lstm(x)[0], make, sizes, runs=4)
+    watched = over(run, make, sizes, runs=4)
     assert "m == 4" in watched.explain()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import wengert as torch
 from functional_cases import CASES, RECORDS, answer
-from wengert.ir.op import TABLE, Decompose
+from wengert.ir.op import TABLE, Decompose, Loop
 from wengert.nn import functional as F
 
 RECORDED = json.loads(RECORDS.read_text())
@@ -55,7 +55,7 @@ def test_all_names_of_torch_are_there():
 
 def decomposed():
     return sorted(name for name, op in TABLE.items()
-                  if isinstance(op.lower, Decompose) and op.samples is not None
+                  if isinstance(op.lower, Decompose | Loop) and op.samples is not None
                   and op.numpy.__module__.rpartition(".")[2].startswith("nn_"))  # fmt: skip
 
 
@@ -63,7 +63,8 @@ def decomposed():
 def test_decomposition_says_what_numpy_does(name):
     op = TABLE[name]
     for inputs, attrs in op.samples(np.random.default_rng(3)):
-        tensors = [torch.tensor(x) for x in inputs] + [None] * (len(op.inputs) - len(inputs))
+        inputs = [*inputs, *[None] * (len(op.inputs) - len(inputs))]
+        tensors = [None if x is None else torch.tensor(x) for x in inputs]
         results = [f(*tensors, **attrs) for f in (op, op.lower.expand)]
         pairs = zip(*(r if isinstance(r, tuple) else (r,) for r in results))
         for expected, found in pairs:

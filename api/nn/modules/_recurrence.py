@@ -1,7 +1,9 @@
 """The recurrences of RNN, LSTM and GRU, written in ops: cells, layers, packed sequences.
 
 A state is a tuple of tensors: (h,) or (h, c). `step` maps (input part of the gates, state, weights)
-to the next state; the input part of all time steps is one product, made before the loop.
+to the next state; the input part of all time steps is one product, made before the loop. Layers of
+float32 and float64 without projections run all steps in one op (ir/ops/nn_recurrent.py); others,
+and cells, run them one by one.
 """
 
 from __future__ import annotations
@@ -10,8 +12,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ... import cat, stack
+from ...ir.bind import casting
 from ...ir.ops.joining import lstm_outputs
-from ...ir.types import bfloat16, float16, float32
+from ...ir.ops.nn_gru import gru_loop
+from ...ir.ops.nn_lstm import lstm_loop
+from ...ir.ops.nn_recurrent import rnn_loop
+from ...ir.types import bfloat16, float16, float32, float64
 from ...tracer.familiar_calls import recalled
 from ...tracer.tensor import Tensor
 from .. import functional as F
@@ -81,8 +87,19 @@ def run_cell(mode: str, input: Tensor, state: State, w: Weights) -> State:
     return STEPS[mode](F.linear(input, w.ih, w.bias_ih), state, w)
 
 
-def run_layer(mode: str, input: Tensor, state: State, w: Weights, reverse: bool) -> Any:
-    """Outputs of all steps, shape (T, B, H), and the last state."""
+def run_layer(
+    mode: str, input: Tensor, sizes: list[int] | None, state: State, w: Weights, reverse: bool
+) -> Any:
+    """Outputs of all steps, shape (T, B, H), and the last state.
+
+    Where `sizes` are given, input and outputs are packed: step t has `sizes[t]` rows, in falling
+    order.
+    """
+    one_dtype = {input.dtype, w.ih.dtype, *(h.dtype for h in state)}
+    if w.hr is None and one_dtype in ({float32}, {float64}) and not casting():
+        return run_loop(mode, input, None if sizes is None else tuple(sizes), state, w, reverse)
+    if sizes is not None:
+        return run_packed(mode, input, sizes, state, w, reverse)
     step = STEPS[mode]
     parts = F.linear(input, w.ih, w.bias_ih).unbind(0)
     outputs = []
@@ -95,10 +112,29 @@ def run_layer(mode: str, input: Tensor, state: State, w: Weights, reverse: bool)
     return lstm_outputs(*outputs) if fused else stack(outputs, dim=0), state
 
 
+def run_loop(mode: str, input: Tensor, sizes: Any, state: State, w: Weights, reverse: bool) -> Any:
+    """The same by the op that has all steps."""
+    if mode == "GRU":
+        parts = F.linear(input, w.ih, w.bias_ih)
+        h, output, *_ = gru_loop(parts, *state, w.hh, w.bias_hh, reverse=reverse, sizes=sizes)
+        return output, (h,)
+    bias = w.bias_ih
+    if bias is not None and w.bias_hh is not None:
+        bias = bias + w.bias_hh
+    parts = F.linear(input, w.ih, bias)
+    if mode == "LSTM":
+        h, c, output, *_ = lstm_loop(parts, *state, w.hh, fused=input.dtype in FUSED,
+                                     reverse=reverse, sizes=sizes)  # fmt: skip
+        return output, (h, c)
+    h, output, _ = rnn_loop(parts, *state, w.hh, relu=mode == "RNN_RELU", reverse=reverse,
+                         sizes=sizes)  # fmt: skip
+    return output, (h,)
+
+
 def run_packed(
     mode: str, input: Tensor, sizes: list[int], state: State, w: Weights, reverse: bool
 ) -> Any:
-    """The same over a packed sequence: step t has `sizes[t]` rows, in falling order."""
+    """The steps of a packed sequence, one by one."""
     parts = F.linear(input, w.ih, w.bias_ih).split(sizes, 0)
     run = run_packed_backward if reverse else run_packed_forward
     outputs, state = run(STEPS[mode], parts, sizes, state, w)
@@ -146,6 +182,8 @@ def run_network(
     training: bool,
 ) -> Any:
     """All layers: input (T, B, I) or packed, states (layers * directions, B, H)."""
+    if input.size(0) == 0:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     finals: list[State] = []
     states = list(zip(*(h.unbind(0) for h in initial)))
     last = len(weights) // directions - 1
@@ -153,11 +191,7 @@ def run_network(
         outputs = []
         for direction in range(directions):
             k = layer * directions + direction
-            if sizes is None:
-                output, state = run_layer(mode, input, states[k], weights[k], direction == 1)
-            else:
-                output, state = run_packed(mode, input, sizes, states[k], weights[k],
-                                           direction == 1)  # fmt: skip
+            output, state = run_layer(mode, input, sizes, states[k], weights[k], direction == 1)
             outputs.append(output)
             finals.append(state)
         input = outputs[0] if directions == 1 else cat(outputs, dim=-1)
