@@ -104,8 +104,10 @@ class Draft:
 
     @cached_property
     def multiplies(self) -> bool:
-        """Is it a matrix product? NumPy's are row-major whatever their operands are."""
-        return any(node.op.lower == PRODUCT for node in optimise(self.graph).nodes)
+        """Is it a matrix product or a loop of them? NumPy's are row-major whatever their operands
+        are."""
+        lowers = [node.op.lower for node in optimise(self.graph).nodes]
+        return any(lower == PRODUCT or isinstance(lower, Loop) for lower in lowers)
 
     @cached_property
     def programs(self) -> list[Any] | None:

@@ -121,9 +121,13 @@ def states_before(initial: Any, sequence: Any, reverse: bool, sizes: Sizes) -> A
 
 
 def weight_gradient(grad: Any, states: Any) -> Any:
-    """Of a weight that multiplies states: one product for all steps."""
+    """Of a weight that states are multiplied by: one product for all steps.
+
+    It is the transpose of one, since the weight is the transpose of a parameter.
+    """
     rows = grad.reshape((-1, grad.shape[-1]))
-    return rows.transpose(0, 1) @ states.reshape((-1, states.shape[-1]))
+    product = rows.transpose(0, 1) @ states.reshape((-1, states.shape[-1]))
+    return product.transpose(0, 1)
 
 
 # --- entries -------------------------------------------------------------------------------------

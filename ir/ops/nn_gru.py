@@ -17,7 +17,7 @@ from .nn_recurrent import filled, flat, plus, samples_of, slope_of_sigmoid, squa
 
 def _gru_step(part: Any, h: Any, weight: Any, bias: Any) -> Any:
     x_reset, x_update, x_new = part.chunk(3, 1)
-    h_reset, h_update, h_new = plus(h @ weight.transpose(0, 1), bias).chunk(3, 1)
+    h_reset, h_update, h_new = plus(h @ weight, bias).chunk(3, 1)
     reset, update = (x_reset + h_reset).sigmoid(), (x_update + h_update).sigmoid()
     new = (x_new + reset * h_new).tanh()
     result = update * (h - new) + new
@@ -26,12 +26,12 @@ def _gru_step(part: Any, h: Any, weight: Any, bias: Any) -> Any:
 
 def _gru(parts: Any, hx: Any, weight: Any, bias: Any = None, *, reverse: bool = False,
          sizes: Sizes = None) -> Any:  # fmt: skip
-    turned, n = weight.T, hx.shape[-1]
+    n = hx.shape[-1]
 
     def step(parts: Any, states: Any, others: Any, results: Any) -> Any:
         (part,), (old,), (h, gates, before) = parts, states, results
         before[...] = old
-        hidden = plus(old @ turned, bias)
+        hidden = plus(old @ weight, bias)
         np.add(part[:, : 2 * n], hidden[:, : 2 * n], gates[:, : 2 * n])
         squash(gates[:, : 2 * n])
         new = gates[:, 2 * n : 3 * n]
@@ -97,8 +97,8 @@ def _gru_rule(
     gates: Any, before: Any, needs: Any, reverse: bool, sizes: Sizes,
 ) -> Any:  # fmt: skip
     grad_h, inner, hidden = gru_grad(grad_output, grad_gates, grad_before, gates, before,
-                                     filled(grad_hy, hx_type), weight, reverse=not reverse,
-                                     sizes=sizes)  # fmt: skip
+                                     filled(grad_hy, hx_type), weight.transpose(0, 1),
+                                     reverse=not reverse, sizes=sizes)  # fmt: skip
     of_weight = weight_gradient(hidden, before) if needs[2] else None
     of_bias = hidden.reshape((-1, hidden.shape[-1])).sum(0) if len(needs) > 3 and needs[3] else None
     return inner, grad_h, of_weight, of_bias
@@ -119,7 +119,7 @@ gru_loop = define_loop(
     infer=lambda parts, hx, weight, bias=None, **_: outputs_type(
         parts, (hx,), (hx.shape[-1], 4 * hx.shape[-1], hx.shape[-1])),
     node=lambda attrs: "StackBackward0" if attrs.get("sizes") is None else "CatBackward0",
-    samples=samples_of((6,), 1, ((6, 2), (6,)), optional=(3,)),
+    samples=samples_of((6,), 1, ((2, 6), (6,)), optional=(3,)),
     vjp={("parts", "hx", "weight", "bias"): _gru_rule},
 )  # fmt: skip
 gru_grad: Any = define_loop(

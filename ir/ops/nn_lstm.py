@@ -23,7 +23,7 @@ from .nn_recurrent import filled, flat, plus, samples_of, slope_of_sigmoid, squa
 
 
 def _lstm_step(part: Any, h: Any, c: Any, weight: Any) -> Any:
-    into, forget, cell, out = (part + h @ weight.transpose(0, 1)).chunk(4, 1)
+    into, forget, cell, out = (part + h @ weight).chunk(4, 1)
     into, forget, cell, out = into.sigmoid(), forget.sigmoid(), cell.tanh(), out.sigmoid()
     c = forget * c + into * cell
     new = out * c.tanh()
@@ -32,12 +32,12 @@ def _lstm_step(part: Any, h: Any, c: Any, weight: Any) -> Any:
 
 def _lstm(parts: Any, hx: Any, cx: Any, weight: Any, *, fused: bool = True, reverse: bool = False,
           sizes: Sizes = None) -> Any:  # fmt: skip
-    turned, n = weight.T, hx.shape[-1]
+    n = hx.shape[-1]
 
     def step(parts: Any, states: Any, others: Any, results: Any) -> Any:
         h, gates, c, before = results
         before[...] = states[0]
-        np.matmul(before, turned, gates)
+        np.matmul(before, weight, gates)
         np.add(gates, parts[0], gates)
         cell, out = gates[:, 2 * n : 3 * n], gates[:, 3 * n :]
         squash(gates[:, : 2 * n])
@@ -111,7 +111,8 @@ def _lstm_rule(
     grad_h, grad_c, inner = lstm_grad(
         grad_output, grad_gates, grad_cells, grad_before, gates, cells,
         states_before(cx, cells, reverse, sizes), filled(grad_hy, hx_type),
-        filled(grad_cy, cx_type), weight, reverse=not reverse, sizes=sizes)  # fmt: skip
+        filled(grad_cy, cx_type), weight.transpose(0, 1), reverse=not reverse, sizes=sizes,
+    )  # fmt: skip
     return inner, grad_h, grad_c, weight_gradient(inner, before) if needs[3] else None
 
 
@@ -138,7 +139,7 @@ lstm_loop = define_loop(
     lambda *inputs, fused=True: _lstm_step(*inputs), 1, 2, numpy=_lstm,
     infer=lambda parts, hx, cx, weight, **_: outputs_type(
         parts, (hx, cx), (hx.shape[-1], parts.shape[-1], hx.shape[-1], hx.shape[-1])),
-    node=_lstm_node, samples=samples_of((8,), 2, ((8, 2),)),
+    node=_lstm_node, samples=samples_of((8,), 2, ((2, 8),)),
     vjp={("parts", "hx", "cx", "weight"): _lstm_rule},
 )  # fmt: skip
 lstm_grad: Any = define_loop(

@@ -1,7 +1,8 @@
 """The time loop of RNN, and what those of LSTM and GRU share: Note [Loops over time] in loops.py.
 
 `parts` is what the input adds to the gates at each step, biases included where they may be: one
-product, made before the loop. So is the gradient of a weight after it.
+product, made before the loop. So is the gradient of a weight after it. Weights are given as they
+multiply from the right, (states, gates), which is torch's transposed; derivatives take torch's.
 
 Derivatives read no `output`: torch joins it of steps, so it may be written to. What they read of it
 is an output of its own, the state after (`states`) or before each step (`before`).
@@ -89,18 +90,16 @@ def samples_of(
 
 
 def _rnn_step(part: Any, h: Any, weight: Any, *, relu: bool) -> Any:
-    total = part + h @ weight.transpose(0, 1)
+    total = part + h @ weight
     h = total.relu() if relu else total.tanh()
     return h, h, h
 
 
 def _rnn(parts: Any, hx: Any, weight: Any, *, relu: bool, reverse: bool = False,
          sizes: Sizes = None) -> Any:  # fmt: skip
-    turned = weight.T
-
     def step(parts: Any, states: Any, others: Any, results: Any) -> Any:
         h, again = results
-        np.matmul(states[0], turned, h)
+        np.matmul(states[0], weight, h)
         np.add(h, parts[0], h)
         if relu:
             np.maximum(h, 0, out=h)
@@ -135,8 +134,8 @@ def _rnn_rule(
     states: Any, needs: Any, relu: bool, reverse: bool, sizes: Sizes,
 ) -> Any:  # fmt: skip
     grad = grad_states if grad_output is None else plus(grad_output, grad_states)
-    grad_h, inner = rnn_grad(grad, states, filled(grad_hy, hx_type), weight, relu=relu,
-                             reverse=not reverse, sizes=sizes)  # fmt: skip
+    grad_h, inner = rnn_grad(grad, states, filled(grad_hy, hx_type), weight.transpose(0, 1),
+                             relu=relu, reverse=not reverse, sizes=sizes)  # fmt: skip
     found = weight_gradient(inner, states_before(hx, states, reverse, sizes)) if needs[2] else None
     return inner, grad_h, found
 

@@ -114,19 +114,20 @@ def run_layer(
 
 def run_loop(mode: str, input: Tensor, sizes: Any, state: State, w: Weights, reverse: bool) -> Any:
     """The same by the op that has all steps."""
+    weight = w.hh.t()
     if mode == "GRU":
         parts = F.linear(input, w.ih, w.bias_ih)
-        h, output, *_ = gru_loop(parts, *state, w.hh, w.bias_hh, reverse=reverse, sizes=sizes)
+        h, output, *_ = gru_loop(parts, *state, weight, w.bias_hh, reverse=reverse, sizes=sizes)
         return output, (h,)
     bias = w.bias_ih
     if bias is not None and w.bias_hh is not None:
         bias = bias + w.bias_hh
     parts = F.linear(input, w.ih, bias)
     if mode == "LSTM":
-        h, c, output, *_ = lstm_loop(parts, *state, w.hh, fused=input.dtype in FUSED,
+        h, c, output, *_ = lstm_loop(parts, *state, weight, fused=input.dtype in FUSED,
                                      reverse=reverse, sizes=sizes)  # fmt: skip
         return output, (h, c)
-    h, output, _ = rnn_loop(parts, *state, w.hh, relu=mode == "RNN_RELU", reverse=reverse,
+    h, output, _ = rnn_loop(parts, *state, weight, relu=mode == "RNN_RELU", reverse=reverse,
                          sizes=sizes)  # fmt: skip
     return output, (h,)
 
