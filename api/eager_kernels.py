@@ -268,7 +268,7 @@ def has_kernel(op: Op) -> bool:
 
 def seldom_again(op: Op, attrs: dict[str, Any]) -> bool:
     """Is the call a loop over packed rows? Few batches have sequences of the same lengths."""
-    return isinstance(op.lower, Loop) and attrs["sizes"] is not None
+    return isinstance(op.lower, Loop) and attrs.get("sizes") is not None
 
 
 def is_plain(value: Any) -> bool:

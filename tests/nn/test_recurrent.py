@@ -161,3 +161,11 @@ def test_empty_batches_and_sequences(kind):
 def test_loops_are_in_the_catalogue():
     assert {n for n, op in TABLE.items() if isinstance(op.lower, Loop)} == {
         "rnn_loop", "rnn_grad", "lstm_loop", "lstm_grad", "gru_loop", "gru_grad"}  # fmt: skip
+
+
+def test_settings_of_a_loop_have_defaults():
+    parts, h, c, weight = (torch.randn(*s) for s in ((9, 8, 64), (8, 16), (8, 16), (16, 64)))
+    op = TABLE["lstm_loop"]
+    for got, expected in zip(op(parts, h, c, weight), op.lower.expand(
+            parts, h, c, weight, fused=True, reverse=False), strict=True):  # fmt: skip
+        torch.testing.assert_close(got, expected)
