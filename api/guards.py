@@ -126,6 +126,9 @@ class Contents(Guard):
             return None
         return f"the contents of a {type(self.value).__name__} changed"
 
+    def words(self, watch: Any) -> Any:
+        return watch.of_set(self.value) if type(self.value) is set else super().words(watch)
+
 
 class Attributes(Guard):
     """The plain attributes of an object, as far as names count."""

@@ -29,6 +29,7 @@ Words = list[tuple[int, int]]  # addresses, and what is there
 CLASS = HEAD - 8
 CELL_VALUE = HEAD
 LIST_SIZE, LIST_ITEMS = HEAD, HEAD + 8
+SET_MASK, SET_TABLE = HEAD + 16, HEAD + 24
 FUNCTION_WORDS = 8  # globals, builtins, two names, code, defaults, named defaults, closure
 
 
@@ -76,6 +77,13 @@ def of_list(value: list[Any]) -> Words:
 def of_size(value: set[Any]) -> Words:
     """How many items a set has."""
     return _now(id(value) + SET_USED)
+
+
+def of_set(value: set[Any]) -> Words:
+    """All items of a set: its counts, where its table is, and the table's keys."""
+    table = word_at(id(value) + SET_TABLE)
+    keys = range(table, table + 16 * (word_at(id(value) + SET_MASK) + 1), 16)
+    return _now(*range(id(value) + HEAD, id(value) + SET_TABLE + 8, 8), *keys)
 
 
 def of_attributes(owner: Any) -> Words:
@@ -178,6 +186,11 @@ class _Other(_Owner):
     pass
 
 
+def _exchange(items: set[Any], one: Any, other: Any) -> None:
+    items.discard(one)
+    items.add(other)
+
+
 def _changes() -> Iterable[tuple[str, Words, Callable[[], Any]]]:
     """Values of each kind, and a way to change each."""
     counter = 1000
@@ -198,6 +211,11 @@ def _changes() -> Iterable[tuple[str, Words, Callable[[], Any]]]:
     names = {"a"}
     yield "a set", of_size(names), lambda: names.add("b")
     yield "a smaller set", of_size(names), lambda: names.discard("a")
+    numbers_seen = {1000, 2000}
+    yield "a set's item", of_set(numbers_seen), lambda: _exchange(numbers_seen, 1000, 3000)
+    yield "a set's size", of_set(numbers_seen), lambda: numbers_seen.add(4000)
+    yield "a large set", of_set(numbers_seen), lambda: numbers_seen.update(range(99))
+    yield "a set's end", of_set(numbers_seen), numbers_seen.clear
     yield "defaults", of_function(set_cell), lambda: setattr(set_cell, "__defaults__", (1,))
     owner = _Owner()
     for _ in range(40):  # long enough for the interpreter to specialise the store

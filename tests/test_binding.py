@@ -1,5 +1,7 @@
 """A compiled step that is bound to its tensors sees every change that eager would see."""
 
+import dataclasses
+import inspect
 import threading
 
 import numpy as np
@@ -269,3 +271,29 @@ def test_arguments_of_any_layout_are_bound():
         assert (function(x, y) == x * 2 + y).all()
     assert function.hot[0].__name__ == "bound_replay"
     assert not np.shares_memory(function(x, y).numpy(), base.numpy())
+
+
+def test_a_set_that_the_body_asks_is_watched():
+    known = {"relu", "tanh"}
+    function = torch.compile(lambda x, name: x * 2 if name in known else x - 1)
+    x = torch.ones(2)
+    for _ in range(4):
+        assert function(x, "tanh").tolist() == [2.0, 2.0]
+    assert inspect.isbuiltin(function.hot[0])
+    known.remove("tanh")
+    assert function(x, "tanh").tolist() == [0.0, 0.0]
+    known.add("tanh")
+    assert function(x, "tanh").tolist() == [2.0, 2.0]
+
+
+def test_a_dataclass_made_inside_is_a_result():
+    @dataclasses.dataclass
+    class Pair:
+        first: object
+        second: object
+
+    function = torch.compile(lambda x: Pair(x * 2, x + 1))
+    for _ in range(5):
+        pair = function(torch.ones(2))
+    assert type(pair) is Pair and pair.first.tolist() == pair.second.tolist() == [2.0, 2.0]
+    assert inspect.isbuiltin(function.hot[0]), function.explain()
