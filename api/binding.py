@@ -18,15 +18,18 @@ from typing import Any
 import numpy as np
 
 from .finishing import NAMES, Ending, native_history
-from .holders import as_tensor, with_history
+from .holders import as_tensor, number_array, with_history
 from .ir.bind import epoch, state
+from .native_ending import after, spent_by
 from .replay import MISS
 from .runtime import watch
+from .runtime.effects import States
 from .runtime.expected import Argument as Expected
 from .runtime.expected import Array, Fixed, Float
-from .runtime.history import History
+from .runtime.history import History, Input
 from .sharing import shared_arguments
 from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Placed, Reached
+from .tracer.generator import SNAPSHOT_SLOTS, Snapshot
 from .tracer.hooks import uses as hook_uses
 from .tracer.readers import readers
 from .tracer.tensor import Tensor
@@ -90,13 +93,13 @@ class Binding:
         self.linked = (
             bool(self.wanted)
             and not self.recycled
-            and all(
-                isinstance(source, Argument | Captured | Reached) for source in self.segment.sources
-            )
-        )  # is history given by native code?
+            and all(isinstance(source, Argument | Captured | Reached | Number)
+                    for source in self.segment.sources)
+        )  # fmt: skip  # is history given by native code?
         self.plan_results()
+        self.after = after(self)
         self.ending = self.finished(taken)
-        self.packed = not self.before() and self.ending.is_native() and taken.keywords is not None
+        self.packed = self.ending.is_native() and taken.keywords is not None
         self.keywords = taken.keywords if self.packed else None
         self.call = self.executor.native.runnable.bound(
             self.arguments, self.places, self.fresh, self.fixed, **self.native_options()
@@ -115,8 +118,15 @@ class Binding:
 
         modes = watch.modes(state, top=state.top, grad_enabled=state.grad_enabled,
                             inference=state.inference)  # fmt: skip
+        states = None
+        if self.linked and self.drawing:  # backward may need to know what was drawn
+            states = States(self.function.generators, Snapshot, SNAPSHOT_SLOTS)
+        effects, answer = (None, None) if self.after is None else self.after
+        single = self.after is not None and self.end.structure is None
         return {
-            "tuple_result": not (self.ending.result == "made" and self.end.structure is None),
+            "tuple_result": not single, "effects": effects, "answer": answer,
+            "numbers": self.numbers and (self.numbers.unchanged, self.numbers.renew),
+            "states": states, "depth": int(not self.packed),
             "watched": self.words, "held": self.held, "modes": modes, "declined": MISS,
             "failed": failed, "counter": self.trace.counter, "keywords": self.keywords,
             "history": self.history() if self.linked else None,
@@ -125,21 +135,25 @@ class Binding:
 
     def history(self) -> History:
         split = self.function.split(self.wanted)
-        inputs = [
-            (source.place, None) if isinstance(source, Argument) else (-1, self.tensor_of(source))
-            for source in self.segment.sources
-        ]
+        inputs = [self.input(place) for place in range(len(self.segment.sources))]
         linked = [k in self.function.differentiable for k in range(len(self.executor.results))]
-        return native_history(split, inputs, linked, depth=int(not self.packed))
+        return native_history(split, inputs, linked)
+
+    def input(self, place: int) -> Input:
+        """What is read at a place, as the node of native code keeps it."""
+        source = self.segment.sources[place]
+        if not isinstance(source, Number):
+            return Input(source.place) if isinstance(source, Argument) else (
+                Input(tensor=self.tensor_of(source)))  # fmt: skip
+        if isinstance(source.read, Argument):
+            return Input(source.read.place, number=number_array())
+        return Input(cell=self.fixed[place], number=number_array())
 
     def before(self) -> list[str]:
         """The lines before the call."""
-        lines = []
-        if self.numbers is not None:
-            lines.append("if not current(): return missing")
-        if self.drawing:  # backward may need to know what was drawn
-            lines.append("states = [generator.snapshot() for generator in generators]")
-        return lines
+        if self.drawing and not self.linked:
+            return ["states = [generator.snapshot() for generator in generators]"]
+        return []
 
     def lines(self) -> list[str]:
         """From named arguments to `ending.result`, or the end of the function with `missing`."""
@@ -151,8 +165,7 @@ class Binding:
         ]
 
     def names(self) -> dict[str, Any]:
-        return {**NAMES, "call": self.call, "generators": self.function.generators,
-                "current": None if self.numbers is None else self.numbers.current}  # fmt: skip
+        return {**NAMES, "call": self.call, "generators": self.function.generators}
 
     # --- inputs ---
 
@@ -274,6 +287,7 @@ class Binding:
         with_node = self.function.differentiable if self.linked else ()
         numbers = {self.executor.results[k][0]: n for n, k in enumerate(with_node)}
         made = [k for k, r in enumerate(runnable.program.results) if r.target is None]
+        spent = spent_by(self)
         self.fresh: dict[int, Array] = {}
         self.made_at: dict[int, int] = {}  # where an output of the graph is among what is made
         # what is shown comes first, what is saved last
@@ -285,43 +299,33 @@ class Binding:
                 expected = as_tensor(expected, dtypes[position])
             if position in numbers:
                 expected = with_history(expected, numbers[position])
+            elif position in spent:
+                expected = with_history(expected, 0)
             self.made_at[position] = len(self.fresh)
             self.fresh[at] = expected
 
     def finished(self, taken: Writer) -> Ending:
         """How what was made becomes the result of the call."""
-        results, end = self.executor.results, self.end
-        effects = [(owner, maker) for owner, maker in end.grad_effects
-                   if getattr(maker, "number", None) not in self.recycled]  # fmt: skip
-        noted = self.storages or self.argument_writes
-        plain = self.linked or not self.wanted
-        more = noted or effects or end.flag_effects or self.drawing
-        if plain and not more and self.gives_results():
+        if self.after is not None:
             return Ending(taken, {}, 0)
+        results, end = self.executor.results, self.end
         ending = Ending(taken, {number: self.made_at[k] for number, (k, _) in enumerate(results)
                                 if number not in self.recycled}, len(results))  # fmt: skip
         ending.note_writes(self.storages, self.argument_writes)
-        if self.linked and self.drawing:
-            ending.note_states(self.function.differentiable[0])
         if self.wanted and not self.linked:
             saved = [self.made_at[k] for k in self.executor.saved]
             ending.give_history(self.function.split(self.wanted), self.segment.sources, saved)
-        for owner, maker in effects:
+        for owner, maker in self.new_gradients():
             ending.set_grad(owner, maker)
         for owner, flag in end.flag_effects:
             ending.set_flag(owner, flag)
         ending.give(end.structure, end.makers)
         return ending
 
-    def gives_results(self) -> bool:
-        """Is what `call` makes the result of the function: one tensor, or a tuple of them?"""
-        structure, makers = self.end.structure, self.end.makers
-        if not all(isinstance(maker, Direct) for maker in makers):
-            return False
-        made = [self.made_at.get(self.executor.results[maker.number][0]) for maker in makers]
-        flat = structure is None or structure == (tuple, *[None] * len(makers))
-        shown = len(self.executor.results) if self.linked else len(self.fresh)
-        return flat and made == list(range(shown))
+    def new_gradients(self) -> list[tuple[Any, Any]]:
+        """Tensors whose `.grad` the call sets, and makers of what to."""
+        return [(owner, maker) for owner, maker in self.end.grad_effects
+                if getattr(maker, "number", None) not in self.recycled]  # fmt: skip
 
 
 class Numbers:
@@ -338,18 +342,17 @@ class Numbers:
         words += [word for guard in trace.environment.loose for word in words_of(guard)]
         if trace.environment.varies_in_modules:
             words += watch.of_slot(epoch, "value")
+        self.valid = np.ones(1, np.uint64)  # is one of the words
+        words.append((self.valid.ctypes.data, 1))
         self.unchanged: Any = watch.watch(words)
-        self.valid = self.fill()
-        if not self.valid:
+        if not self.fill():
             raise Unbindable
 
-    def current(self) -> bool:
-        """Are the cells up to date (now)? Not if a guard on one fails."""
-        return (self.valid and self.unchanged()) or self.renew()
-
     def renew(self) -> bool:
+        """Brings the cells up to date, when a word differs. False if a guard on one fails."""
+        self.valid[0] = 1
         watch.renew(self.unchanged)
-        self.valid = False  # until all is seen to be so
+        self.valid[0] = 0  # until all is seen to be so
         environment = self.trace.environment
         if environment.loose_failure() is not None:
             return False
@@ -361,8 +364,8 @@ class Numbers:
         for read, how, other, outcome in self.guards:
             if bool(how(read(()), other)) is not outcome:
                 return False
-        self.valid = self.fill()
-        return self.valid
+        self.valid[0] = well = self.fill()
+        return well
 
     def fill(self) -> bool:
         self.held = []

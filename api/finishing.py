@@ -11,7 +11,7 @@ from typing import Any
 from .compiled_node import NEW_SLOTS, CompiledFunctionBackward
 from .eager_graph import EAGER
 from .ir.places import user_place
-from .runtime.history import History
+from .runtime.history import History, Input
 from .segments import Context
 from .sources import Argument, Captured, Direct, Given, Plain
 from .unpacking import Writer, packing
@@ -19,13 +19,13 @@ from .unpacking import Writer, packing
 NAMES = {"Context": Context, "Node": CompiledFunctionBackward, "user_place": user_place}
 
 
-def native_history(split: Any, inputs: list[tuple[int, Any]], linked: list[bool],
-                   depth: int) -> History:  # fmt: skip
-    """As `Split.connect`, by native code; `depth` frames are ours."""
-    slots = (*NEW_SLOTS, ("split", split))
+def native_history(split: Any, inputs: list[Input], linked: list[bool]) -> History:
+    """As `Split.connect`, by native code."""
+    given = {"states"} if split.function.generators else set()  # by the call
+    slots = (*(s for s in NEW_SLOTS if s[0] not in given), ("split", split))
     watch = CompiledFunctionBackward.watch if split.rereads else None
     return History(EAGER, CompiledFunctionBackward, slots, inputs, split.wanted, linked, watch,
-                   bool(split.function.held), depth)  # fmt: skip
+                   bool(split.function.held))  # fmt: skip
 
 
 class Ending:
@@ -61,10 +61,6 @@ class Ending:
             self.lines.append(f"for storage, count in {listed}: storage.note_write(here, count)")
         for place, count in places:
             self.lines.append(f"{self.arguments[place]}.storage_.note_write(here, {count})")
-
-    def note_states(self, position: int) -> None:
-        """The node that native code gave to a result learns what was drawn from."""
-        self.lines.append(f"r{position}._node.states = states")
 
     def give_history(self, split: Any, sources: list[Any], saved: list[int]) -> None:
         """As `Split.connect`."""

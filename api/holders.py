@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from .ir.bind import state
+from .ir.types import float64
 from .runtime.expected import Array
+from .tracer.scalars import RunTimeNumber
 from .tracer.tensor import Tensor
 
 
@@ -22,6 +25,13 @@ def with_history(result: Array, number: int) -> Array:
     facts = {**dict(result.facts), "_nr": number, "_requires_grad": True}
     del facts["_node"]
     return replace(result, facts=tuple(facts.items()))
+
+
+@cache
+def number_array() -> Array:
+    """The tensor of a Python float; see `run_time_number`."""
+    return Array(np.dtype(np.float64), (), holder=RunTimeNumber, slot="_array",
+                 facts=new_slots(float64))  # fmt: skip
 
 
 def new_slots(dtype: Any) -> tuple[tuple[str, Any], ...]:

@@ -265,14 +265,19 @@ class MadeLeaf(Maker):
         return MadeLeaf(self.maker.at(sizes), None if self.grad is None else self.grad.at(sizes))
 
 
+# what is in the slots of a new one, beside where and when it was made
+SPENT_SLOTS: tuple[tuple[str, Any], ...] = (("edges", ()), ("extra", None))
+
+
 class SpentNode(Node):
     """History of a result whose backward already ran inside the compiled function."""
 
     __module__ = "builtins"
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self.edges = ()
-        self.extra = self.in_hooks = self.out_hooks = None
+        for slot, value in SPENT_SLOTS:
+            setattr(self, slot, value)
         self.place, self.sequence = user_place(), next_sequence()
 
     def apply(self, grads: list[Any]) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .effects import Answer, Effects, States
 from .history import History
 from .memory import Arena
 
@@ -87,7 +88,11 @@ class Call:
     the first of them are shown, the others saved. `modes`: of `watch.modes`. `counter`: an int64
     that counts the calls that ran. `declined`: the answer where there is no slow path. `failed` is
     given a status, and answers for it. `keywords`: it is called with a tuple of arguments and a
-    dict, which must have these keys, in this order. All of these need native code.
+    dict, which must have these keys, in this order. `numbers`: a callable of `watch.watch`, and one
+    that is asked where its words differ; the call is declined where it says no. `effects`: what is
+    done after a run. `depth`: how many frames of Python are never the user's. `answer`: how the
+    answer is put together. `states`: of generators, before the run, which the history gets. All of
+    these need native code.
     """
 
     entry: int
@@ -113,6 +118,11 @@ class Call:
     declined: object = NotImplemented
     failed: Callable[[int], Any] | None = None
     keywords: Sequence[str] | None = None
+    numbers: tuple[Any, Any] | None = None
+    effects: Effects | None = None
+    depth: int = 0
+    answer: Answer | None = None
+    states: States | None = None
 
     def __post_init__(self) -> None:
         for argument in self.arguments:

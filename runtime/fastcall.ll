@@ -1,6 +1,6 @@
 ; The one function behind every callable that fastcall.py makes (METH_FASTCALL). What differs from
 ; callable to callable is a table of 64-bit words, the data of `self`, which is an ndarray.
-; objects.ll and history.ll come before this text. Words after a dollar are offsets from layout.py, and the
+; objects.ll and history.ll come before this text, effects.ll after it. Words after a dollar are offsets from layout.py, and the
 ; flags of fastcall.py.
 ;
 ; Invariants
@@ -19,14 +19,16 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; Followed by a %Record for each argument, then for each result
 %Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, ptr, i64, ptr, ptr, ptr, ptr,
-                ptr, ptr, i64, ptr }
+                ptr, ptr, i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 ; 0 arguments  1 results  2 entry  3 flags  4 arena  5 arena's size  6 slow  7 pairs  8 their list
 ; 9 how many pointers the entry takes  10 those that are always the same: a count, places, pointers
 ; 11 memory that must be as listed  12 and 13 objects to hold while the GIL is released
 ; 14 the history that results get, or null  15 modes of the thread that must be so, or null
 ; 16 a counter of calls that ran, or null  17 the answer where there is no slow path
 ; 18 what is given the status, or null  19 how many of the results are shown: the rest is saved
-; 20 keywords: a count and names
+; 20 keywords: a count and names  21 words that tell that numbers are up to date, or null  22 what
+; makes them so  23 effects, or null  24 how to find the user's place, or null  25 how the answer is
+; put together, or null  26 the random states that the history gets, or null
 
 ; Fills in the arguments' pointers and the objects they belong to; false if one does not fit.
 define internal i1 @check(ptr %table, ptr %args, ptr %pointers, ptr %held) {
@@ -367,7 +369,15 @@ entry:
   %held = alloca ptr, i64 %count, align 16
   %copies = alloca ptr, i64 %count, align 16
   %right = icmp eq i64 %nargs, %count
-  br i1 %right, label %mode, label %no
+  br i1 %right, label %numbers, label %no
+numbers:
+  %known.p = getelementptr %Table, ptr %table, i32 0, i32 21
+  %known = load ptr, ptr %known.p
+  %renew.p = getelementptr %Table, ptr %table, i32 0, i32 22
+  %renew = load ptr, ptr %renew.p
+  %current = call i32 @are_current(ptr %known, ptr %renew)
+  switch i32 %current, label %error [ i32 1, label %mode
+                                      i32 0, label %no ]
 mode:
   %modes.p = getelementptr %Table, ptr %table, i32 0, i32 15
   %modes = load ptr, ptr %modes.p
@@ -412,8 +422,18 @@ entry:
   %pointers = alloca ptr, i64 %all, align 16
   %made = alloca ptr, i64 %results, align 16
   call void @arrange(ptr %table, ptr %own, ptr %pointers)
+  %draws.p = getelementptr %Table, ptr %table, i32 0, i32 26
+  %draws = load ptr, ptr %draws.p
+  %stateless = icmp eq ptr %draws, null
+  br i1 %stateless, label %ready, label %snap
+snap:
+  %snapped = call ptr @snapshots(ptr %draws)       ; before anything is drawn
+  %lost = icmp eq ptr %snapped, null
+  br i1 %lost, label %error, label %ready
+ready:
+  %states = phi ptr [ null, %entry ], [ %snapped, %snap ]
   %enough = call i1 @allocate(ptr %table, ptr %pointers, ptr %made)
-  br i1 %enough, label %go, label %error
+  br i1 %enough, label %go, label %poor
 go:
   %outcome = call { i1, i64 } @run(ptr %table, ptr %pointers, ptr %held)
   %ran = extractvalue { i1, i64 } %outcome, 0
@@ -423,6 +443,7 @@ ended:
   %good = icmp eq i64 %status, 0
   br i1 %good, label %answer, label %report
 report:
+  call void @let_go(ptr %states)
   call void @release(ptr %made, i64 %results)
   %number = call ptr @PyLong_FromLongLong(i64 %status)
   %failed.p = getelementptr %Table, ptr %table, i32 0, i32 18
@@ -437,17 +458,57 @@ judge:
   ret ptr %judged
 drop:
   call void @release(ptr %made, i64 %results)
+  br label %poor
+poor:
+  call void @let_go(ptr %states)
   br label %error
 error:
   ret ptr null
 answer:
-  %finished = call ptr @finish(ptr %table, ptr %args, ptr %made)
+  %whence.p = getelementptr %Table, ptr %table, i32 0, i32 24
+  %whence = load ptr, ptr %whence.p
+  %anywhere = icmp eq ptr %whence, null
+  br i1 %anywhere, label %end, label %where
+where:
+  %found = call ptr @place(ptr %whence)
+  %nowhere = icmp eq ptr %found, null
+  br i1 %nowhere, label %drop, label %end
+end:
+  %place = phi ptr [ null, %answer ], [ %found, %where ]
+  %finished = call ptr @finish(ptr %table, ptr %args, ptr %made, ptr %place, ptr %states)
+  call void @let_go(ptr %place)
   ret ptr %finished
 }
 
-; The answer of a callable that ran, which takes over what was made.
-define internal ptr @finish(ptr %table, ptr %args, ptr %made) {
+; Lets go of what may be nothing.
+define internal void @let_go(ptr %object) alwaysinline {
 entry:
+  %nothing = icmp eq ptr %object, null
+  br i1 %nothing, label %out, label %drop
+drop:
+  call void @Py_DecRef(ptr %object)
+  br label %out
+out:
+  ret void
+}
+
+; The answer of a callable that ran, which takes over what was made, and states.
+define internal ptr @finish(ptr %table, ptr %args, ptr %made, ptr %place, ptr %states) {
+entry:
+  %effects.p = getelementptr %Table, ptr %table, i32 0, i32 23
+  %effects = load ptr, ptr %effects.p
+  %effectless = icmp eq ptr %effects, null
+  br i1 %effectless, label %look, label %write
+write:
+  %noted = call i1 @count_writes(ptr %effects, ptr %args, ptr %place)
+  br i1 %noted, label %look, label %unnoted
+unnoted:
+  call void @let_go(ptr %states)
+  %all.p = getelementptr %Table, ptr %table, i32 0, i32 1
+  %all = load i64, ptr %all.p
+  call void @release(ptr %made, i64 %all)
+  ret ptr null
+look:
   %results.p = getelementptr %Table, ptr %table, i32 0, i32 1
   %results = load i64, ptr %results.p
   %shown.p = getelementptr %Table, ptr %table, i32 0, i32 19
@@ -455,16 +516,26 @@ entry:
   %history.p = getelementptr %Table, ptr %table, i32 0, i32 14
   %history = load ptr, ptr %history.p
   %rootless = icmp eq ptr %history, null
-  br i1 %rootless, label %count, label %connect
+  br i1 %rootless, label %more, label %connect
 connect:
   %hidden = getelementptr ptr, ptr %made, i64 %shown
   %hidden.count = sub i64 %results, %shown
   %saved = call ptr @tuple_of(ptr %hidden, i64 %hidden.count)
   %unsaved = icmp eq ptr %saved, null
-  br i1 %unsaved, label %poor, label %tie
+  br i1 %unsaved, label %stray, label %tie
+stray:
+  call void @let_go(ptr %states)
+  br label %poor
 tie:
-  %tied = call i1 @give_history(ptr %history, ptr %args, ptr %made, i64 %shown, ptr %saved)
-  br i1 %tied, label %count, label %poor
+  %tied = call i1 @give_history(ptr %history, ptr %args, ptr %made, i64 %shown, ptr %saved,
+                                ptr %place, ptr %states)
+  br i1 %tied, label %more, label %poor
+more:
+  br i1 %effectless, label %count, label %effect
+effect:
+  call void @set_gradients(ptr %effects, ptr %made)
+  %spent = call i1 @give_spent(ptr %effects, ptr %made, ptr %place)
+  br i1 %spent, label %count, label %poor
 poor:
   call void @release(ptr %made, i64 %shown)
   ret ptr null
@@ -479,6 +550,15 @@ add:
   store i64 %now, ptr %counter
   br label %answer
 answer:
+  %answer.p = getelementptr %Table, ptr %table, i32 0, i32 25
+  %steps = load ptr, ptr %answer.p
+  %usual = icmp eq ptr %steps, null
+  br i1 %usual, label %plain, label %odd
+odd:
+  %whole = call ptr @assemble(ptr %steps, ptr %args, ptr %made)
+  call void @release(ptr %made, i64 %shown)
+  ret ptr %whole
+plain:
   %flags.p = getelementptr %Table, ptr %table, i32 0, i32 3
   %flags = load i64, ptr %flags.p
   %several = and i64 %flags, ${TUPLE}

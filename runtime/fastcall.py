@@ -90,16 +90,16 @@ class Table(np.ndarray):
 
 def places() -> dict[str, int]:
     """What the words of lists are called in the texts."""
-    from . import history, leaves
+    from . import effects, history, leaves
 
-    return history.PLACES | leaves.PLACES
+    return history.PLACES | leaves.PLACES | effects.PLACES | effects.STEPS
 
 
 @cache
 def text() -> str:
     """The LLVM text behind all callables."""
     here = Path(__file__).parent
-    files = ("objects.ll", "history.ll", "fastcall.ll", "leaves.ll")
+    files = ("objects.ll", "history.ll", "fastcall.ll", "effects.ll", "leaves.ll")
     parts = "".join((here / name).read_text() for name in files)
     return string.Template(parts).substitute(
         TYPE=layout.TYPE,
@@ -191,6 +191,10 @@ def _listed(pairs: Sequence[tuple[int, int]]) -> list[int]:
 def _table_of(call: Call) -> Table:
     keep: list[object] = []
     words = partial(_words, keep)
+
+    def record(expected: Array) -> int:
+        return words([*_record(expected, words), -1])
+
     flags = (
         RELEASE_GIL * call.release_gil
         | STATUS * call.status
@@ -213,13 +217,14 @@ def _table_of(call: Call) -> Table:
         words(_listed(call.watched)) if call.watched else 0,
         len(call.held),
         words(call.held),
-        0 if call.history is None else words(call.history.words(words)),
+        0 if call.history is None else words(call.history.words(words, record)),
         call.modes,
         0 if call.counter is None else call.counter.ctypes.data,
         id(call.declined),
         id(call.failed) if call.failed else 0,
         len(call.results) if call.history is None else len(call.history.linked),
         words([len(call.keywords or ()), *map(id, call.keywords or ())]),
+        *_afterwards(call, words),
     ]
     records = []
     for expected, place in zip((*call.arguments, *call.results), call.order):
@@ -227,6 +232,20 @@ def _table_of(call: Call) -> Table:
     table = np.array([word % 2**64 for word in head + records], np.uint64).view(Table)
     table.keep += keep
     return table
+
+
+def _afterwards(call: Call, words: Callable[[Sequence[int]], int]) -> list[int]:
+    """The words of a %Table for what is done beside running."""
+    unchanged, renew = call.numbers or (None, None)
+    located = next((x for x in (call.history, call.effects) if x), None)
+    return [
+        0 if unchanged is None else unchanged.__self__.ctypes.data,
+        id(renew),
+        0 if not call.effects else words(call.effects.words(words)),
+        0 if located is None else words(located.eager.place_words(call.depth)),
+        0 if call.answer is None else words(call.answer.words(words)),
+        0 if call.states is None else words(call.states.words(words)),
+    ]
 
 
 def _record(expected: Argument, words: Callable[[Sequence[int]], int]) -> list[int]:

@@ -73,21 +73,54 @@ yes:
   ret ptr %tuple
 }
 
-; The k-th tensor that the call read: an argument, or one that is always the same. Borrowed.
-define internal ptr @input(ptr %h, ptr %args, i64 %k) alwaysinline {
+; A new tensor of a Python float: a record of it, and where its double is.
+define internal ptr @number_tensor(ptr %record, ptr %value) {
+entry:
+  %descr.p = getelementptr %Record, ptr %record, i32 0, i32 3
+  %descr = load ptr, ptr %descr.p
+  call void @Py_IncRef(ptr %descr)         ; which the next call takes over
+  %array = call ptr @PyArray_NewFromDescr(ptr @ndarray, ptr %descr, i32 0, ptr null, ptr null,
+                                          ptr null, i32 0, ptr null)
+  %failed = icmp eq ptr %array, null
+  br i1 %failed, label %no, label %fill
+fill:
+  %data = call ptr @field(ptr %array, i64 ${DATA})
+  %double = load i64, ptr %value
+  store i64 %double, ptr %data
+  %tensor = call ptr @wrap(ptr %record, ptr %array)
+  ret ptr %tensor
+no:
+  ret ptr null
+}
+
+; The k-th tensor that the call read: an argument, one that is always the same, or a number, which
+; is an argument or lies in memory. Null on an error.
+define internal ptr @input(ptr %h, ptr %args, i64 %k) {
 entry:
   %list = call ptr @word(ptr %h, i64 ${H_inputs})
-  %at.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 0
-  %fixed.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 1
+  %at.p = getelementptr [3 x i64], ptr %list, i64 %k, i32 0
+  %fixed.p = getelementptr [3 x i64], ptr %list, i64 %k, i32 1
+  %record.p = getelementptr [3 x i64], ptr %list, i64 %k, i32 2
   %at = load i64, ptr %at.p
+  %fixed = load ptr, ptr %fixed.p
+  %record = load ptr, ptr %record.p
   %given = icmp sge i64 %at, 0
-  br i1 %given, label %argument, label %fixed
+  br i1 %given, label %argument, label %known
 argument:
   %arg = call ptr @word(ptr %args, i64 %at)
-  ret ptr %arg
-fixed:
-  %tensor = load ptr, ptr %fixed.p
-  ret ptr %tensor
+  br label %known
+known:
+  %found = phi ptr [ %fixed, %entry ], [ %arg, %argument ]
+  %is.tensor = icmp eq ptr %record, null
+  br i1 %is.tensor, label %tensor, label %number
+tensor:
+  call void @Py_IncRef(ptr %found)
+  ret ptr %found
+number:
+  %inside = getelementptr i8, ptr %found, i64 ${FLOAT}
+  %value = select i1 %given, ptr %inside, ptr %found
+  %made = call ptr @number_tensor(ptr %record, ptr %value)
+  ret ptr %made
 }
 
 ; The version of a tensor's memory, borrowed.
@@ -269,8 +302,10 @@ error:
 }
 
 ; The same for all tensors that the call read.
-define internal i32 @are_exposed(ptr %h, ptr %args) {
+define internal i32 @are_exposed(ptr %h, ptr %node) {
 entry:
+  %inputs.slot = call i64 @number(ptr %h, i64 ${H_inputs_slot})
+  %inputs = call ptr @field(ptr %node, i64 %inputs.slot)
   %exposed = call ptr @word(ptr %h, i64 ${H_exposed})
   %count = call i64 @number(ptr %h, i64 ${H_input_count})
   %slot = call i64 @number(ptr %h, i64 ${H_array})
@@ -280,7 +315,7 @@ next:
   %end = icmp eq i64 %k, %count
   br i1 %end, label %no, label %one
 one:
-  %tensor = call ptr @input(ptr %h, ptr %args, i64 %k)
+  %tensor = call ptr @item(ptr %inputs, i64 %k)
   %array = call ptr @field(ptr %tensor, i64 %slot)
   %found = call i32 @is_exposed(ptr %exposed, ptr %array)
   %private = icmp eq i32 %found, 0
@@ -293,7 +328,7 @@ no:
 }
 
 ; Backward will read again: whoever writes must tell. `node.watch(results)`.
-define internal i1 @reads_later(ptr %h, ptr %args, ptr %node, ptr %made, i64 %shown) {
+define internal i1 @reads_later(ptr %h, ptr %node, ptr %made, i64 %shown) {
 entry:
   %readers = call ptr @word(ptr %h, i64 ${H_readers})
   %never = icmp eq ptr %readers, null
@@ -303,7 +338,7 @@ look:
   %none = icmp eq i64 %holds, 0
   br i1 %none, label %memory, label %ask
 memory:
-  %seen = call i32 @are_exposed(ptr %h, ptr %args)
+  %seen = call i32 @are_exposed(ptr %h, ptr %node)
   switch i32 %seen, label %no [ i32 0, label %refer
                                 i32 1, label %ask ]
 refer:
@@ -351,11 +386,17 @@ entry:
   %edges = alloca ptr, i64 %wanted.count, align 16
   br label %next
 next:
-  %k = phi i64 [ 0, %entry ], [ %k1, %one ]
+  %k = phi i64 [ 0, %entry ], [ %k1, %got ]
   %end = icmp eq i64 %k, %count
   br i1 %end, label %edging, label %one
 one:
   %tensor = call ptr @input(ptr %h, ptr %args, i64 %k)
+  %lost = icmp eq ptr %tensor, null
+  br i1 %lost, label %short, label %got
+short:
+  call void @release(ptr %tensors, i64 %k)
+  ret i1 false
+got:
   %version = call ptr @version(ptr %h, ptr %tensor)
   %tensor.p = getelementptr ptr, ptr %tensors, i64 %k
   %version.p = getelementptr ptr, ptr %versions, i64 %k
@@ -364,7 +405,6 @@ one:
   %k1 = add i64 %k, 1
   br label %next
 edging:
-  call void @retain(ptr %tensors, i64 %count)
   call void @retain(ptr %versions, i64 %count)
   %tensors.all = call ptr @tuple_of(ptr %tensors, i64 %count)
   %versions.all = call ptr @tuple_of(ptr %versions, i64 %count)
@@ -382,7 +422,7 @@ again:
   br i1 %last, label %all, label %connect
 connect:
   %at = call i64 @number(ptr %wanted, i64 %i)
-  %from = call ptr @input(ptr %h, ptr %args, i64 %at)
+  %from = call ptr @word(ptr %tensors, i64 %at)
   %edge = call ptr @edge(ptr %h, ptr %from)
   %failed = icmp eq ptr %edge, null
   br i1 %failed, label %drop, label %kept
@@ -404,9 +444,10 @@ no:
   ret i1 false
 }
 
-; Gives the results their node, which takes over `saved`; false, with the exception set, if that
+; Gives the results their node, which takes over `saved` and `states`; false, with the exception set, if that
 ; fails. `links` has the places of the results' slots for it, zero for those without history.
-define internal i1 @give_history(ptr %h, ptr %args, ptr %made, i64 %shown, ptr %saved) {
+define internal i1 @give_history(ptr %h, ptr %args, ptr %made, i64 %shown, ptr %saved, ptr %place,
+                                 ptr %states) {
 entry:
   %class = call ptr @word(ptr %h, i64 ${H_class})
   %slots = call ptr @word(ptr %h, i64 ${H_slots})
@@ -415,10 +456,18 @@ entry:
   br i1 %failed, label %poor, label %fill
 poor:
   call void @Py_DecRef(ptr %saved)
+  call void @let_go(ptr %states)
   ret i1 false
 fill:
   %saved.slot = call i64 @number(ptr %h, i64 ${H_saved_slot})
   call void @put(ptr %node, i64 %saved.slot, ptr %saved)
+  %random = icmp ne ptr %states, null
+  br i1 %random, label %draw, label %keep
+draw:
+  %states.slot = call i64 @number(ptr %h, i64 ${H_states_slot})
+  call void @put(ptr %node, i64 %states.slot, ptr %states)
+  br label %keep
+keep:
   %kept = call i1 @keep_inputs(ptr %h, ptr %args, ptr %node)
   br i1 %kept, label %count, label %drop
 count:
@@ -427,15 +476,11 @@ count:
   %sequence.slot = call i64 @number(ptr %h, i64 ${H_sequence_slot})
   call void @put(ptr %node, i64 %sequence.slot, ptr %sequence)
   %uncounted = icmp eq ptr %sequence, null
-  br i1 %uncounted, label %drop, label %where
-where:
-  %whence = call ptr @word(ptr %h, i64 ${H_whence})
-  %place = call ptr @place(ptr %whence)
-  %place.slot = call i64 @number(ptr %h, i64 ${H_place_slot})
-  call void @put(ptr %node, i64 %place.slot, ptr %place)
-  %nowhere = icmp eq ptr %place, null
-  br i1 %nowhere, label %drop, label %link
+  br i1 %uncounted, label %drop, label %link
 link:
+  %place.slot = call i64 @number(ptr %h, i64 ${H_place_slot})
+  call void @Py_IncRef(ptr %place)
+  call void @put(ptr %node, i64 %place.slot, ptr %place)
   %links = call ptr @word(ptr %h, i64 ${H_links})
   br label %next
 next:
@@ -455,7 +500,7 @@ passed:
   %k1 = add i64 %k, 1
   br label %next
 watch:
-  %well = call i1 @reads_later(ptr %h, ptr %args, ptr %node, ptr %made, i64 %shown)
+  %well = call i1 @reads_later(ptr %h, ptr %node, ptr %made, i64 %shown)
   call void @Py_DecRef(ptr %node)
   ret i1 %well
 drop:

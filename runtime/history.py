@@ -16,10 +16,10 @@ from . import layout
 
 FIELDS = (
     "class", "slots", "saved_slot", "inputs_slot", "versions_slot", "edges_slot", "sequence_slot",
-    "place_slot", "reference", "input_count", "inputs", "wanted_count", "wanted", "links",
-    "array", "storage", "node", "number", "view", "leaf", "accumulator", "version", "zero",
-    "leaf_class", "leaf_slots", "variable", "counter", "history", "whence", "readers", "holds",
-    "exposed", "forget", "watch",
+    "place_slot", "states_slot", "reference", "input_count", "inputs", "wanted_count", "wanted",
+    "links", "array", "storage", "node", "number", "view", "leaf", "accumulator", "version", "zero",
+    "leaf_class", "leaf_slots", "variable", "counter", "history", "readers", "holds", "exposed",
+    "forget", "watch",
 )  # fmt: skip
 PLACE_FIELDS = ("getframe", "depth", "files", "co_filename", "f_lasti", "user_place")
 PLACES = {f"H_{name}": place for place, name in enumerate(FIELDS)}
@@ -52,28 +52,46 @@ class Eager:
 
 
 @dataclass(frozen=True)
+class Input:
+    """A tensor that a call reads: the argument at a place, or this tensor.
+
+    With `number`, an Array, it is a Python float: that argument, or what the double at an address,
+    `cell`, says. A tensor like that is made of it.
+    """
+
+    place: int = -1
+    tensor: Any = None
+    cell: int = 0
+    number: Any = None
+
+    def words(self, record: Callable[[Any], int]) -> list[int]:
+        """A place, or an object or an address; a record or null."""
+        fixed = self.cell if self.tensor is None else id(self.tensor)
+        return [self.place, fixed, 0 if self.number is None else record(self.number)]
+
+
+@dataclass(frozen=True)
 class History:
     """The node of one kind of call.
 
     `slots` are those of a new node that are always the same. `inputs`: the tensors that the call
-    reads, each the number of an argument, or -1 and the tensor. `linked`: which of the results have
+    reads, each an Input. `linked`: which of the results have
     history. `watch`: what is called where backward will read memory again, else None; `holds`:
-    always, else only where somebody could write without a word. `depth`: how many frames of Python
-    are never the user's.
+    always, else only where somebody could write without a word.
     """
 
     eager: Eager
     node: type
     slots: Slots
-    inputs: Sequence[tuple[int, Any]]
+    inputs: Sequence[Input]
     wanted: Sequence[int]
     linked: Sequence[bool]
     watch: Any = None
     holds: bool = False
-    depth: int = 0
 
-    def words(self, listed: Callable[[Sequence[int]], int]) -> list[int]:
-        """See the module's text; `listed` puts words into memory."""
+    def words(self, listed: Callable[[Sequence[int]], int],
+              record: Callable[[Any], int]) -> list[int]:  # fmt: skip
+        """See the module's text; `listed` puts words into memory, `record` an Array's."""
         eager = self.eager
         place = layout.slot_offset
         found = {
@@ -81,7 +99,7 @@ class History:
             "slots": listed(slot_words(self.node, self.slots)),
             "reference": place(self.node, "reference"),
             "input_count": len(self.inputs),
-            "inputs": listed([word for k, t in self.inputs for word in (k, id(t))]),
+            "inputs": listed([word for x in self.inputs for word in x.words(record)]),
             "wanted_count": len(self.wanted),
             "wanted": listed([*self.wanted]),
             "links": listed([place(eager.tensor, "_node") * linked for linked in self.linked]),
@@ -93,14 +111,13 @@ class History:
             "variable": place(eager.accumulator, "variable"),
             "counter": id(eager.next_sequence.__self__),
             "history": id(eager.history),
-            "whence": listed(eager.place_words(self.depth)),
             "readers": 0 if self.watch is None else id(eager.readers),
             "holds": int(self.holds),
             "exposed": id(eager.exposed),
             "forget": id(eager.forget),
             "watch": id(self.watch),
         }
-        for name in ("saved", "inputs", "versions", "edges", "sequence", "place"):
+        for name in ("saved", "inputs", "versions", "edges", "sequence", "place", "states"):
             found[f"{name}_slot"] = place(self.node, name)
         tensor = {"array": "_array", "storage": "_storage", "node": "_node", "number": "_nr",
                   "view": "_view", "leaf": "_leaf"}  # fmt: skip

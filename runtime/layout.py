@@ -60,6 +60,10 @@ PYTHON_FUNCTIONS = (
     "PyThreadState_Get",
     "PyThreadState_GetID",
     "PyErr_Clear",
+    "PyList_New",
+    "PyList_SetItem",
+    "PyDict_New",
+    "PyDict_SetItem",
 )
 
 

@@ -123,6 +123,8 @@ class Snapshot(NamedTuple):
         return np.frombuffer(record.tobytes(), np.uint8).copy()
 
 
+# where a generator has what is in a snapshot: the engine's memory, which is copied, then the rest
+SNAPSHOT_SLOTS = ("_memory", "_seed", "_fresh", "next_normal", "_single_normal")
 _new_snapshot = tuple.__new__  # a NamedTuple's own constructor takes three times as long
 
 

@@ -1,0 +1,123 @@
+"""What native code does at the end of a bound call, where it can do all that is left.
+
+Counting writes, setting gradients, history that is spent, and putting results together have a form
+that native code reads (`runtime/effects.py`). Anything else is written as Python (`finishing.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .eager_graph import EAGER
+from .ir.bind import state
+from .pytree import rebuild, split
+from .runtime.effects import Answer, Effects
+from .sources import (
+    SPENT_SLOTS,
+    Argument,
+    Captured,
+    ComputedView,
+    Direct,
+    Given,
+    Plain,
+    Reached,
+    SpentNode,
+)  # fmt: skip
+
+
+def after(binding: Any) -> tuple[Effects | None, Answer | None] | None:
+    """The effects of a call and its answer; None where there is more to do."""
+    if (binding.wanted and not binding.linked) or binding.end.flag_effects:
+        return None
+    made_at = numbers_made(binding)
+    gradients: list[tuple[Any, int | None]] = []
+    for owner, maker in binding.new_gradients():
+        if not isinstance(owner, Captured | Reached) or not (
+                maker is None or is_made(maker, made_at)):  # fmt: skip
+            return None
+        at = None if maker is None else made_at[maker.number]
+        gradients.append((binding.tensor_of(owner), at))
+    spent = sorted({made_at[maker.number] for maker in spenders(binding)})
+    writes = [(-1, storage, count) for storage, count in binding.storages]
+    writes += [(place, None, count) for place, count in binding.argument_writes]
+    effects = Effects(EAGER, writes, gradients, spent, SpentNode, SPENT_SLOTS)
+    if gives_results(binding, made_at):
+        return effects or None, None
+    answer = Answer()
+    makers = iter(binding.end.makers)
+    if not put_together(answer, binding.end.structure, makers, binding, made_at):
+        return None
+    return effects or None, answer
+
+
+def numbers_made(binding: Any) -> dict[int, int]:
+    """Where results are among what the call makes."""
+    results = enumerate(binding.executor.results)
+    return {n: binding.made_at[k] for n, (k, _) in results if n not in binding.recycled}
+
+
+def is_made(maker: Any, made_at: dict[int, int]) -> bool:
+    return isinstance(maker, Direct) and maker.number in made_at
+
+
+def is_spender(maker: Any) -> bool:
+    """Is it a result itself, with history whose backward ran inside?"""
+    return isinstance(maker, ComputedView) and not maker.chain and maker.history == "spent"
+
+
+def spenders(binding: Any) -> list[Any]:
+    """The makers of such results, where native code may give that history."""
+    if binding.wanted or not state.grad_enabled:
+        return []
+    return [maker for maker in binding.end.makers if is_spender(maker)]
+
+
+def spent_by(binding: Any) -> set[int]:
+    """The outputs of the graph that get it."""
+    found = spenders(binding)
+    if len(found) != sum(is_spender(m) for m in binding.end.makers):
+        return set()
+    return {binding.executor.results[maker.number][0] for maker in found}
+
+
+def gives_results(binding: Any, made_at: dict[int, int]) -> bool:
+    """Is what is made the result of the function: one tensor, or a tuple of them?"""
+    structure, makers = binding.end.structure, binding.end.makers
+    if not all(is_made(maker, made_at) or is_spender(maker) for maker in makers):
+        return False
+    flat = structure is None or structure == (tuple, *[None] * len(makers))
+    shown = len(binding.executor.results) if binding.linked else len(binding.fresh)
+    return flat and [made_at.get(maker.number) for maker in makers] == list(range(shown))
+
+
+def put_together(answer: Answer, structure: Any, makers: Any, binding: Any,
+                 made_at: dict[int, int]) -> bool:  # fmt: skip
+    """Adds the steps that make a part of the result; False where native code can't."""
+    if structure is None:
+        return leaf(answer, next(makers), binding, made_at)
+    kind, (names, parts) = structure[0], split(structure)
+    plain = kind in (tuple, list, dict)
+    if not plain:
+        answer.constant(kind)
+        answer.constant(names)
+    for part in parts:
+        if not put_together(answer, part, makers, binding, made_at):
+            return False
+    answer.join(kind if plain else list, len(parts), names if kind is dict else ())
+    if not plain:
+        answer.ask(rebuild, 3)
+    return True
+
+
+def leaf(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> bool:
+    if is_made(maker, made_at) or (is_spender(maker) and maker in spenders(binding)):
+        answer.made(made_at[maker.number])
+    elif isinstance(maker, Plain):
+        answer.constant(maker.value)
+    elif isinstance(maker, Given) and isinstance(maker.source, Argument):
+        answer.argument(maker.source.place)
+    elif isinstance(maker, Given) and isinstance(maker.source, Captured | Reached):
+        answer.constant(binding.tensor_of(maker.source))
+    else:
+        return False
+    return True

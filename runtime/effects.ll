@@ -1,0 +1,386 @@
+; What a bound call does beside running and making results: numbers are read again where they
+; changed, random states kept, writes counted, gradients set, spent history given, and the answer
+; put together. After fastcall.ll. Words in braces that begin with E_ are places in the list of
+; effects.py, which says what is there.
+;
+; Invariants
+; - All of it is what the Python of `api/finishing.py` does, in that order.
+; - What may run other Python (new numbers, a storage that is not there yet) is called by name.
+
+declare ptr @PyList_New(i64)
+declare i32 @PyList_SetItem(ptr, i64, ptr)
+declare ptr @PyDict_New()
+declare i32 @PyDict_SetItem(ptr, ptr, ptr)
+
+; Are numbers in native memory as they are in Python (now)? 1 or 0, -1 on an error.
+define internal i32 @are_current(ptr %words, ptr %renew) {
+entry:
+  %same = call i1 @as_listed(ptr %words, ptr null)
+  br i1 %same, label %yes, label %ask
+ask:
+  %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %renew, ptr null)
+  %failed = icmp eq ptr %answer, null
+  br i1 %failed, label %error, label %look
+look:
+  call void @Py_DecRef(ptr %answer)
+  %is = icmp eq ptr %answer, @True
+  %found = zext i1 %is to i32
+  ret i32 %found
+yes:
+  ret i32 1
+error:
+  ret i32 -1
+}
+
+; The state of a generator: a tuple of a class with a copy of its memory, and what is in some of its
+; slots; null on an error. `list`: that class, how many slots, their offsets, the memory's first.
+define internal ptr @snapshot(ptr %list, ptr %generator, ptr %slowly) {
+entry:
+  %class = call ptr @word(ptr %list, i64 0)
+  %count = call i64 @number(ptr %list, i64 1)
+  %slots = getelementptr i64, ptr %list, i64 2
+  %first = load i64, ptr %slots
+  %memory = call ptr @field(ptr %generator, i64 %first)
+  %unset = icmp eq ptr %memory, null
+  %unknown = icmp eq ptr %memory, @None
+  %strange = or i1 %unset, %unknown
+  br i1 %strange, label %ask, label %copy
+ask:
+  %asked = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %slowly, ptr null)
+  ret ptr %asked
+copy:
+  %words = call ptr @PyArray_NewCopy(ptr %memory, i32 ${C_ORDER})
+  %poor = icmp eq ptr %words, null
+  br i1 %poor, label %no, label %new
+new:
+  %state = call ptr @PyType_GenericAlloc(ptr %class, i64 %count)
+  %failed = icmp eq ptr %state, null
+  br i1 %failed, label %drop, label %fill
+drop:
+  call void @Py_DecRef(ptr %words)
+  br label %no
+fill:
+  call void @put(ptr %state, i64 ${TUPLE_ITEMS}, ptr %words)
+  br label %next
+next:
+  %k = phi i64 [ 1, %fill ], [ %k1, %one ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %one
+one:
+  %slot = call i64 @number(ptr %slots, i64 %k)
+  %value = call ptr @field(ptr %generator, i64 %slot)
+  call void @Py_IncRef(ptr %value)
+  %by = mul i64 %k, 8
+  %to = add i64 %by, ${TUPLE_ITEMS}
+  call void @put(ptr %state, i64 %to, ptr %value)
+  %k1 = add i64 %k, 1
+  br label %next
+yes:
+  ret ptr %state
+no:
+  ret ptr null
+}
+
+; The states of all generators that are drawn from, in a tuple: null on an error. What `snapshot`
+; needs to know, a count, and each generator beside the method that gives its state slowly.
+define internal ptr @snapshots(ptr %list) {
+entry:
+  %how = call ptr @word(ptr %list, i64 0)
+  %count = call i64 @number(ptr %list, i64 1)
+  %pairs = getelementptr i64, ptr %list, i64 2
+  %found = alloca ptr, i64 %count, align 16
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %kept ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %all, label %one
+one:
+  %generator.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 0
+  %slowly.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 1
+  %generator = load ptr, ptr %generator.p
+  %slowly = load ptr, ptr %slowly.p
+  %state = call ptr @snapshot(ptr %how, ptr %generator, ptr %slowly)
+  %failed = icmp eq ptr %state, null
+  br i1 %failed, label %drop, label %kept
+kept:
+  %found.p = getelementptr ptr, ptr %found, i64 %k
+  store ptr %state, ptr %found.p
+  %k1 = add i64 %k, 1
+  br label %next
+all:
+  %tuple = call ptr @tuple_of(ptr %found, i64 %count)
+  ret ptr %tuple
+drop:
+  call void @release(ptr %found, i64 %k)
+  ret ptr null
+}
+
+; The storage of an argument that was written, made if there is none; borrowed, null on an error.
+define internal ptr @storage(ptr %e, ptr %tensor) {
+entry:
+  %slot = call i64 @number(ptr %e, i64 ${E_storage})
+  %known = call ptr @field(ptr %tensor, i64 %slot)
+  %none = icmp eq ptr %known, @None
+  br i1 %none, label %ask, label %yes
+yes:
+  ret ptr %known
+ask:
+  %make = call ptr @word(ptr %e, i64 ${E_make_storage})
+  %made = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %make, ptr %tensor, ptr null)
+  %failed = icmp eq ptr %made, null
+  br i1 %failed, label %no, label %got
+got:
+  call void @Py_DecRef(ptr %made)                ; the tensor has it
+  ret ptr %made
+no:
+  ret ptr null
+}
+
+; Counts writes: triples of an argument or -1, a storage, and how many.
+define internal i1 @count_writes(ptr %e, ptr %args, ptr %place) {
+entry:
+  %count = call i64 @number(ptr %e, i64 ${E_write_count})
+  %list = call ptr @word(ptr %e, i64 ${E_writes})
+  %version.slot = call i64 @number(ptr %e, i64 ${E_version})
+  %written.slot = call i64 @number(ptr %e, i64 ${E_written})
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %keep ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %one
+one:
+  %at.p = getelementptr [3 x i64], ptr %list, i64 %k, i32 0
+  %known.p = getelementptr [3 x i64], ptr %list, i64 %k, i32 1
+  %times.p = getelementptr [3 x i64], ptr %list, i64 %k, i32 2
+  %at = load i64, ptr %at.p
+  %known = load ptr, ptr %known.p
+  %times = load i64, ptr %times.p
+  %given = icmp sge i64 %at, 0
+  br i1 %given, label %argument, label %add
+argument:
+  %tensor = call ptr @word(ptr %args, i64 %at)
+  %own = call ptr @storage(ptr %e, ptr %tensor)
+  %failed = icmp eq ptr %own, null
+  br i1 %failed, label %no, label %add
+add:
+  %storage = phi ptr [ %known, %one ], [ %own, %argument ]
+  %before = call ptr @field(ptr %storage, i64 %version.slot)
+  %number = call i64 @PyLong_AsLongLong(ptr %before)
+  %sum = add i64 %number, %times
+  %version = call ptr @PyLong_FromLongLong(i64 %sum)
+  %poor = icmp eq ptr %version, null
+  br i1 %poor, label %no, label %keep
+keep:
+  call void @replace(ptr %storage, i64 %version.slot, ptr %version)
+  call void @Py_IncRef(ptr %place)
+  call void @replace(ptr %storage, i64 %written.slot, ptr %place)
+  %k1 = add i64 %k, 1
+  br label %next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Sets `.grad`: pairs of a tensor, and what was made, or -1 for None.
+define internal void @set_gradients(ptr %e, ptr %made) {
+entry:
+  %count = call i64 @number(ptr %e, i64 ${E_gradient_count})
+  %list = call ptr @word(ptr %e, i64 ${E_gradients})
+  %slot = call i64 @number(ptr %e, i64 ${E_gradient})
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %set ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %out, label %one
+one:
+  %owner.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 0
+  %at.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 1
+  %owner = load ptr, ptr %owner.p
+  %at = load i64, ptr %at.p
+  %k1 = add i64 %k, 1
+  %none = icmp slt i64 %at, 0
+  br i1 %none, label %set, label %some
+some:
+  %found = call ptr @word(ptr %made, i64 %at)
+  br label %set
+set:
+  %value = phi ptr [ @None, %one ], [ %found, %some ]
+  call void @Py_IncRef(ptr %value)
+  call void @replace(ptr %owner, i64 %slot, ptr %value)
+  br label %next
+out:
+  ret void
+}
+
+; Gives nodes whose backward was run inside: a list of results.
+define internal i1 @give_spent(ptr %e, ptr %made, ptr %place) {
+entry:
+  %count = call i64 @number(ptr %e, i64 ${E_spent_count})
+  %list = call ptr @word(ptr %e, i64 ${E_spent})
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %give ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %one
+one:
+  %class = call ptr @word(ptr %e, i64 ${E_class})
+  %slots = call ptr @word(ptr %e, i64 ${E_slots})
+  %node = call ptr @new_object(ptr %class, ptr %slots)
+  %failed = icmp eq ptr %node, null
+  br i1 %failed, label %no, label %fill
+fill:
+  %counter = call ptr @word(ptr %e, i64 ${E_counter})
+  %sequence = call ptr @PyIter_Next(ptr %counter)
+  %sequence.slot = call i64 @number(ptr %e, i64 ${E_sequence_slot})
+  call void @put(ptr %node, i64 %sequence.slot, ptr %sequence)
+  %place.slot = call i64 @number(ptr %e, i64 ${E_place_slot})
+  call void @Py_IncRef(ptr %place)
+  call void @put(ptr %node, i64 %place.slot, ptr %place)
+  %uncounted = icmp eq ptr %sequence, null
+  br i1 %uncounted, label %drop, label %give
+drop:
+  call void @Py_DecRef(ptr %node)
+  ret i1 false
+give:
+  %at = call i64 @number(ptr %list, i64 %k)
+  %result = call ptr @word(ptr %made, i64 %at)
+  %slot = call i64 @number(ptr %e, i64 ${E_node})
+  call void @put(ptr %result, i64 %slot, ptr %node)
+  %k1 = add i64 %k, 1
+  br label %next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; A list, or a dict with these keys, of objects whose references it takes over.
+define internal ptr @list_of(ptr %objects, i64 %count) {
+entry:
+  %list = call ptr @PyList_New(i64 %count)
+  %failed = icmp eq ptr %list, null
+  br i1 %failed, label %no, label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %put ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %put
+put:
+  %object = call ptr @word(ptr %objects, i64 %k)
+  %r = call i32 @PyList_SetItem(ptr %list, i64 %k, ptr %object)
+  %k1 = add i64 %k, 1
+  br label %next
+yes:
+  ret ptr %list
+no:
+  call void @release(ptr %objects, i64 %count)
+  ret ptr null
+}
+
+define internal ptr @dict_of(ptr %objects, i64 %count, ptr %keys) {
+entry:
+  %dict = call ptr @PyDict_New()
+  %failed = icmp eq ptr %dict, null
+  br i1 %failed, label %no, label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %put ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %put
+put:
+  %key = call ptr @word(ptr %keys, i64 %k)
+  %object = call ptr @word(ptr %objects, i64 %k)
+  %r = call i32 @PyDict_SetItem(ptr %dict, ptr %key, ptr %object)
+  %k1 = add i64 %k, 1
+  %well = icmp eq i32 %r, 0
+  br i1 %well, label %next, label %drop
+yes:
+  call void @release(ptr %objects, i64 %count)
+  ret ptr %dict
+drop:
+  call void @Py_DecRef(ptr %dict)
+  br label %no
+no:
+  call void @release(ptr %objects, i64 %count)
+  ret ptr null
+}
+
+; Puts the answer together: how deep the stack gets, how many steps, and steps of three words each:
+; push something, or make one of what was pushed last. Null on an error.
+define internal ptr @assemble(ptr %list, ptr %args, ptr %made) {
+entry:
+  %depth = call i64 @number(ptr %list, i64 0)
+  %count = call i64 @number(ptr %list, i64 1)
+  %steps = getelementptr i64, ptr %list, i64 2
+  %stack = alloca ptr, i64 %depth, align 16
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %push ]
+  %top = phi i64 [ 0, %entry ], [ %top1, %push ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %out, label %one
+one:
+  %kind.p = getelementptr [3 x i64], ptr %steps, i64 %k, i32 0
+  %a.p = getelementptr [3 x i64], ptr %steps, i64 %k, i32 1
+  %b.p = getelementptr [3 x i64], ptr %steps, i64 %k, i32 2
+  %kind = load i64, ptr %kind.p
+  %a = load i64, ptr %a.p
+  %b = load ptr, ptr %b.p
+  %below = sub i64 %top, %a
+  %last = getelementptr ptr, ptr %stack, i64 %below
+  switch i64 %kind, label %constant [ i64 ${A_MADE}, label %result
+                                      i64 ${AN_ARGUMENT}, label %argument
+                                      i64 ${A_TUPLE}, label %tuple
+                                      i64 ${A_LIST}, label %items
+                                      i64 ${A_DICT}, label %entries
+                                      i64 ${AN_ANSWER}, label %ask ]
+result:
+  %result.k = call ptr @word(ptr %made, i64 %a)
+  br label %hold
+argument:
+  %argument.k = call ptr @word(ptr %args, i64 %a)
+  br label %hold
+constant:
+  br label %hold
+hold:
+  %held = phi ptr [ %result.k, %result ], [ %argument.k, %argument ], [ %b, %constant ]
+  call void @Py_IncRef(ptr %held)
+  br label %push.one
+push.one:
+  br label %push
+tuple:
+  %a.tuple = call ptr @tuple_of(ptr %last, i64 %a)
+  br label %make
+items:
+  %a.list = call ptr @list_of(ptr %last, i64 %a)
+  br label %make
+entries:
+  %a.dict = call ptr @dict_of(ptr %last, i64 %a, ptr %b)
+  br label %make
+ask:
+  %given = call ptr @tuple_of(ptr %last, i64 %a)
+  %lost = icmp eq ptr %given, null
+  br i1 %lost, label %error, label %call
+call:
+  %answer = call ptr @PyObject_CallObject(ptr %b, ptr %given)
+  call void @Py_DecRef(ptr %given)
+  br label %make
+make:
+  %new = phi ptr [ %a.tuple, %tuple ], [ %a.list, %items ], [ %a.dict, %entries ],
+                 [ %answer, %call ]
+  %failed = icmp eq ptr %new, null
+  br i1 %failed, label %error, label %push
+push:
+  %at = phi i64 [ %top, %push.one ], [ %below, %make ]
+  %object = phi ptr [ %held, %push.one ], [ %new, %make ]
+  %to = getelementptr ptr, ptr %stack, i64 %at
+  store ptr %object, ptr %to
+  %top1 = add i64 %at, 1
+  %k1 = add i64 %k, 1
+  br label %next
+out:
+  %whole = load ptr, ptr %stack
+  ret ptr %whole
+error:
+  call void @release(ptr %stack, i64 %below)
+  ret ptr null
+}

@@ -1,0 +1,147 @@
+"""What native code needs to do what a call does beside running (effects.ll).
+
+`Effects.words` is the list that native code reads, `FIELDS` says what is where: E_<name> in the
+text. `Answer` says how what was made becomes the answer, `States` what is kept before. Whatever
+they point to lives as long as they do, which a Call keeps.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import layout
+from .history import Eager, Slots, slot_words
+
+FIELDS = (
+    "storage", "make_storage", "write_count", "writes", "version", "written", "gradient_count",
+    "gradients", "gradient", "spent_count", "spent", "class", "slots", "counter", "sequence_slot",
+    "place_slot", "node",
+)  # fmt: skip
+PLACES = {f"E_{name}": place for place, name in enumerate(FIELDS)}
+STEPS = {"A_MADE": 0, "AN_ARGUMENT": 1, "A_CONSTANT": 2, "A_TUPLE": 3, "A_LIST": 4, "A_DICT": 5,
+         "AN_ANSWER": 6}  # fmt: skip
+_storage_of = operator.attrgetter("storage_")
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What happens after a call of one kind.
+
+    `writes`: the number of an argument or -1, else a storage, and how often it was written.
+    `gradients`: tensors whose `.grad` is set, and to which of what was made, or None. `spent`:
+    those of what was made that get a node of class `node`, with `slots`, whose backward ran.
+    """
+
+    eager: Eager
+    writes: Sequence[tuple[int, Any, int]] = ()
+    gradients: Sequence[tuple[Any, int | None]] = ()
+    spent: Sequence[int] = ()
+    node: type | None = None
+    slots: Slots = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.writes or self.gradients or self.spent)
+
+    def words(self, listed: Callable[[Sequence[int]], int]) -> list[int]:
+        """See the module's text; `listed` puts words into memory."""
+        eager, place = self.eager, layout.slot_offset
+        found = {
+            "storage": place(eager.tensor, "_storage"),
+            "make_storage": id(_storage_of),
+            "write_count": len(self.writes),
+            "writes": listed([word for at, storage, times in self.writes
+                              for word in (at, id(storage), times)]),
+            "version": place(eager.storage, "version"),
+            "written": place(eager.storage, "written"),
+            "gradient_count": len(self.gradients),
+            "gradients": listed([word for owner, at in self.gradients
+                                 for word in (id(owner), -1 if at is None else at)]),
+            "gradient": place(eager.tensor, "_grad"),
+            "spent_count": len(self.spent),
+            "spent": listed([*self.spent]),
+            "class": 0,
+            "slots": 0,
+            "counter": id(eager.next_sequence.__self__),
+            "sequence_slot": 0,
+            "place_slot": 0,
+            "node": place(eager.tensor, "_node"),
+        }  # fmt: skip
+        if self.node is not None:
+            found["class"] = id(self.node)
+            found["slots"] = listed(slot_words(self.node, self.slots))
+            for name in ("sequence", "place"):
+                found[f"{name}_slot"] = place(self.node, name)
+        return [found[name] for name in FIELDS]
+
+
+@dataclass
+class Answer:
+    """How an answer is put together: steps that push something, or make one of the last few."""
+
+    steps: list[tuple[int, int, Any]] = field(default_factory=list)
+    depth: int = 0
+    deepest: int = 0
+
+    def made(self, at: int) -> None:
+        """One of what the call made."""
+        self.push("A_MADE", at)
+
+    def argument(self, at: int) -> None:
+        """One of the arguments."""
+        self.push("AN_ARGUMENT", at)
+
+    def constant(self, value: Any) -> None:
+        """Always the same."""
+        self.push("A_CONSTANT", 0, value)
+
+    def push(self, kind: str, at: int, value: Any = None) -> None:
+        self.steps.append((STEPS[kind], at, value))
+        self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
+
+    def join(self, kind: type, count: int, keys: Sequence[Any] = ()) -> None:
+        """A tuple, list, or dict with these keys."""
+        self.steps.append((STEPS[{tuple: "A_TUPLE", list: "A_LIST", dict: "A_DICT"}[kind]], count,
+                           keys))  # fmt: skip
+        self.depth += 1 - count
+        self.deepest = max(self.deepest, self.depth)
+
+    def ask(self, function: Any, count: int) -> None:
+        """What a function says to the last few."""
+        self.steps.append((STEPS["AN_ANSWER"], count, function))
+        self.depth += 1 - count
+        self.deepest = max(self.deepest, self.depth)
+
+    def words(self, listed: Callable[[Sequence[int]], int]) -> list[int]:
+        """The depth of the stack, how many steps, and each in three words."""
+        words = [self.deepest, len(self.steps)]
+        for kind, at, value in self.steps:
+            is_dict = kind == STEPS["A_DICT"]
+            words += [kind, at, listed([*map(id, value)]) if is_dict else id(value)]
+        return words
+
+
+@dataclass(frozen=True)
+class States:
+    """The states of generators, kept before they are drawn from.
+
+    Each is a tuple of class `kind`: a copy of the array in the first of `slots`, then what is in
+    the others. Where there is no array, `snapshot`, a method of the generator, is called.
+    """
+
+    generators: Sequence[Any]
+    kind: type
+    slots: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slowly", [g.snapshot for g in self.generators])
+
+    def words(self, listed: Callable[[Sequence[int]], int]) -> list[int]:
+        """See `snapshots` in effects.ll."""
+        offsets = [layout.slot_offset(type(self.generators[0]), slot) for slot in self.slots]
+        pairs = zip(self.generators, self.slowly)  # type: ignore[attr-defined]
+        return [listed([id(self.kind), len(offsets), *offsets]), len(self.generators),
+                *(id(x) for pair in pairs for x in pair)]  # fmt: skip

@@ -1,0 +1,243 @@
+"""What native code does beside running (runtime/effects.ll): it is what eager does."""
+
+import dataclasses
+import gc
+import inspect
+import sys
+
+import pytest
+import wengert as torch
+from wengert import nn
+from wengert.nn import functional as F
+from wengert.runtime import watch
+from wengert.tracer.tape import describe_place
+
+native = pytest.mark.skipif(bool(watch.trouble()), reason="calls are not bound here")
+
+
+@dataclasses.dataclass
+class Pair:
+    a: object
+    b: object
+
+
+def settled(function, *args):
+    """The result once the call is bound, which native code alone serves."""
+    for _ in range(4):
+        function(*args)
+    result = function(*args)
+    assert inspect.isbuiltin(function.hot[0])
+    return result
+
+
+def leaf(*values):
+    return torch.tensor(values, requires_grad=True)
+
+
+def net():
+    torch.manual_seed(3)
+    return nn.Sequential(
+        nn.Linear(4, 4, bias=False), nn.BatchNorm1d(4), nn.Dropout(0.2), nn.Linear(4, 2)
+    )
+
+
+def stepping(model, make):
+    optimizer = make(model.parameters(), lr=0.1)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step, optimizer
+
+
+OPTIMIZERS = {
+    "SGD": torch.optim.SGD,
+    "momentum": lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9),
+    "Adam": torch.optim.Adam,
+}
+
+
+@native
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_a_training_step_does_what_eager_does(make):
+    ours, theirs = net(), net()
+    step, optimizer = stepping(ours, make)
+    compiled, (eager, other) = torch.compile(step), stepping(theirs, make)
+    x, y = torch.rand(3, 4), torch.rand(3, 2)
+    for round in range(12):
+        if round == 8:
+            assert inspect.isbuiltin(compiled.hot[0])
+            optimizer.param_groups[0]["lr"] = other.param_groups[0]["lr"] = 0.01
+        torch.manual_seed(round)
+        loss = compiled(x, y)
+        torch.manual_seed(round)
+        expected = eager(x, y)
+        torch.testing.assert_close(loss, expected)
+        assert loss.requires_grad and (round < 8 or loss.grad_fn.next_functions == ())
+    assert inspect.isbuiltin(compiled.hot[0])
+    found, wanted = ours.state_dict(), theirs.state_dict()
+    for name in wanted:
+        torch.testing.assert_close(found[name], wanted[name])
+        assert found[name]._version == wanted[name]._version, name
+    for mine, yours in zip(ours.parameters(), theirs.parameters()):
+        torch.testing.assert_close(mine.grad, yours.grad)
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+
+
+@native
+def test_a_hyper_parameter_that_becomes_something_else_is_noticed():
+    model = nn.Linear(4, 2)
+    step, optimizer = stepping(model, torch.optim.SGD)
+    compiled, x, y = torch.compile(step), torch.rand(3, 4), torch.rand(3, 2)
+    settled(compiled, x, y)
+    group = optimizer.param_groups[0]
+    for rate in (0.5, torch.tensor(0.25), 0.125, 0):
+        group["lr"] = rate
+        before = model.weight.detach().clone()
+        compiled(x, y)
+        torch.testing.assert_close(model.weight, before - model.weight.grad * rate)
+
+
+@native
+def test_writes_are_counted_and_name_the_line():
+    def into(out, x):
+        out.mul_(0.5)
+        out.add_(x)
+
+    function = torch.compile(into)
+    out, x = torch.zeros(4), torch.ones(4)
+    settled(function, out, x)
+    version = out._version
+    function(out, x)
+    line = inspect.currentframe().f_lineno - 1
+    assert out._version == version + 2
+    assert describe_place(out.storage_.written).endswith(f"{__file__}:{line}")
+    fresh = torch.zeros(4)  # has no storage yet
+    assert fresh._storage is None
+    function(fresh, x)
+    assert fresh._version == 2 and fresh.tolist() == [1.0] * 4
+    assert inspect.isbuiltin(function.hot[0])
+
+
+@native
+def test_gradients_that_somebody_holds_are_new_tensors():
+    weight = leaf(1.0, 2.0)
+
+    @torch.compile
+    def go(x):
+        weight.grad = None
+        (weight * x).sum().backward()
+
+    x = torch.tensor([3.0, 4.0])
+    kept = []
+    for k in range(6):
+        go(x + k)
+        kept.append(weight.grad)
+    assert [g.tolist() for g in kept] == [[3.0 + k, 4.0 + k] for k in range(6)]
+    assert inspect.isbuiltin(go.hot[0])
+
+
+@native
+def test_a_float_is_part_of_the_history():
+    function = torch.compile(lambda x, s: (x.tanh() * s).sum())
+    x = leaf(0.5, -1.0)
+    settled(function, x, 2.0)
+    for scale in (3.0, -0.5, float("inf")):
+        (grad,) = torch.autograd.grad(function(x, scale), x)
+        (wanted,) = torch.autograd.grad((x.tanh() * scale).sum(), x)
+        torch.testing.assert_close(grad, wanted)
+    result = function(x, 4.0)
+    (grad,) = torch.autograd.grad(result, x, create_graph=True)
+    (second,) = torch.autograd.grad(grad.sum(), x)
+    t = x.detach().tanh()
+    torch.testing.assert_close(second, 4.0 * (-2 * t * (1 - t * t)))
+    assert inspect.isbuiltin(function.hot[0])
+
+
+@native
+def test_a_float_from_outside_is_part_of_the_history():
+    model = nn.Linear(2, 2)
+    model.scale = 1.0
+    function = torch.compile(lambda x: (model(x) * model.scale).sum())
+    x = leaf(0.5, -1.0)
+    for k in range(12):
+        model.scale = 1.0 + k
+        (grad,) = torch.autograd.grad(function(x), x)
+        torch.testing.assert_close(grad, model.weight.detach().sum(0) * (1.0 + k))
+
+
+@native
+def test_draws_are_known_to_double_backward():
+    function = torch.compile(lambda x: (F.dropout(x, 0.5) ** 3).sum())
+    x = torch.ones(64, requires_grad=True)
+    settled(function, x)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        result = function(x)
+        (grad,) = torch.autograd.grad(result, x, create_graph=True)
+        (second,) = torch.autograd.grad(grad.sum(), x)
+        torch.manual_seed(seed)
+        mask = F.dropout(torch.ones(64), 0.5)
+        torch.testing.assert_close(second, 6 * mask**3)
+
+
+@native
+def test_a_snapshot_is_as_python_takes_it():
+    function = torch.compile(lambda x: F.dropout(x, 0.5))
+    x = torch.ones(8, requires_grad=True)
+    settled(function, x)
+    wanted = torch.default_generator.snapshot()
+    (state,) = function(x).grad_fn.states
+    assert type(state) is type(wanted) and state[1:] == wanted[1:]
+    assert state.words.tolist() == wanted.words.tolist()
+
+
+def forms():
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    model, out = nn.Linear(2, 2), torch.zeros(2)
+    step, _ = stepping(model, torch.optim.SGD)
+    row, target = torch.ones(3, 2), torch.ones(3, 2)
+    return {
+        "list": (lambda x, y: [x * y, x + y], (x, y)),
+        "dict": (lambda x, y: {"a": x * y, "b": [y, 3, None]}, (x, y)),
+        "pair": (lambda x, y: Pair(x * y, (x, model.weight)), (x, y)),
+        "given": (lambda x, y: (x, x * y), (x, y)),
+        "none": (lambda x, y: None, (x, y)),
+        "same twice": (lambda x, y: [x * y] * 2, (x, y)),
+        "float": (lambda x, s: [x * s], (x, 2.5)),
+        "dropout": (lambda x: {"a": F.dropout(x, 0.5)}, (x,)),
+        "written": (lambda out, x: out.add_(x.detach()), (out, x)),
+        "step": (step, (row, target)),
+    }
+
+
+@native
+@pytest.mark.parametrize("form", forms())
+def test_results_are_put_together_and_leave_no_references(form):
+    body, args = forms()[form]
+    function = torch.compile(body)
+    torch.manual_seed(1)
+    expected = body(*args)
+    settled(function, *args)
+    torch.manual_seed(1)
+    found = function(*args)
+    assert type(found) is type(expected)
+    if form not in ("written", "step", "pair"):
+        torch.testing.assert_close(found, expected)
+    watched = [*args, function, None, 0, True, "a", (), Pair, sys._getframe().f_code]
+
+    def count():
+        gc.collect()
+        return [sys.getrefcount(w) for w in watched], len(gc.get_objects())
+
+    before = count()
+    for _ in range(1000):
+        function(*args)
+    after = count()
+    assert all(abs(new - old) < 50 for old, new in zip(before[0], after[0]))
+    assert abs(after[1] - before[1]) < 100
