@@ -99,8 +99,8 @@ class Binding:
         self.plan_results()
         self.after = after(self)
         self.ending = self.finished(taken)
-        self.packed = self.ending.is_native() and taken.keywords is not None
-        self.keywords = taken.keywords if self.packed else None
+        self.packed = self.ending.is_native() and taken.taking is not None
+        self.taking = taken.taking if self.packed else None
         self.call = self.executor.native.runnable.bound(
             self.arguments, self.places, self.fresh, self.fixed, **self.native_options()
         )
@@ -126,9 +126,9 @@ class Binding:
         return {
             "tuple_result": not single, "effects": effects, "answer": answer,
             "numbers": self.numbers and (self.numbers.unchanged, self.numbers.renew),
-            "states": states, "depth": int(not self.packed),
+            "states": states, "depth": 0 if self.packed else self.trace.frames,
             "watched": self.words, "held": self.held, "modes": modes, "declined": MISS,
-            "failed": failed, "counter": self.trace.counter, "keywords": self.keywords,
+            "failed": failed, "counter": self.trace.counter, "taking": self.taking,
             "history": self.history() if self.linked else None,
             "name": "bound_replay", "keep": [self.trace, self.numbers],
         }  # fmt: skip

@@ -11,8 +11,10 @@ from typing import Any
 
 from .binding import Binding, Unbindable
 from .replay import MISS, Trace
+from .runtime.entering import Turn
 from .segments import Segment
 from .sources import Argument, Direct
+from .tracer.tensor import Tensor
 from .unpacking import Writer
 
 
@@ -30,7 +32,7 @@ class Piece:
     """One segment of a tree as a trace by itself."""
 
     bound = ()
-    counter = None  # the last segment counts
+    frames = 0  # none of Python need be between the user's and this one's
 
     def __init__(self, trace: Trace, segment: Segment, places: dict[Any, int]):
         self.root = self
@@ -40,6 +42,7 @@ class Piece:
                         for source, key in zip(segment.sources, segment.keys_in)]  # fmt: skip
         self.kept = segment.kept
         self.end = segment.end or Handed(len(segment.keys_out))
+        self.counter = None if segment.end is None else trace.counter  # the last segment counts
         # what the call as a whole relies on was looked at before the first segment
         first = segment is trace.root
         self.environment: Any = trace.environment if first else self
@@ -67,23 +70,37 @@ class Branching:
         writer = Writer()
         writer.leaves = names
         binding = Binding(Piece(self.trace, segment, places), values, self.specialised, writer)
+        enter = self.entering(segment, len(values), places)
+        if binding.after is not None:
+            return self.natively(segment, binding, enter)
+        known: dict[bool, Any] = {}
         lines = [*binding.lines(), *self.way_on(segment, names, binding.ending.result)]
         return writer.function(
-            "segment", MISS, lines, given=names, trace=self.trace, known={},
-            enter=self.entering(segment, len(values), places), **binding.names(),
+            "segment", MISS, lines, given=names, known=known,
+            enter=lambda outcome, values: enter(known.__setitem__, outcome, values),
+            **binding.names(),
         )  # fmt: skip
+
+    def natively(self, segment: Segment, binding: Binding, enter: Any) -> Any:
+        """The function of a segment that leaves nothing to do in Python."""
+        if segment.end is not None:
+            return binding.call
+        at = segment.keys_out.index(segment.condition)
+        turn: Turn = Turn(binding.call, MISS, at, Tensor, "_array",
+                          lambda outcome, values: enter(turn.learn, outcome, values))  # fmt: skip
+        return turn.call
 
     def way_on(self, segment: Segment, names: list[str], result: str) -> list[str]:
         """The lines after a segment ran: the end of the call, or the next segment."""
         if segment.end is not None:
-            return ["trace.replays += 1; trace.rebinds = 0", f"return {result}"]
+            return [f"return {result}"]
         at = segment.keys_out.index(segment.condition)
         values = "".join(f"{name}, " for name in names)
         return [
             f"results = {result}",
             f"outcome = bool(results[{at}]._array)",
             "following = known.get(outcome)",
-            f"if following is None: following = enter(known, outcome, ({values}*results,))",
+            f"if following is None: following = enter(outcome, ({values}*results,))",
             f"return following({values}*results)",
         ]
 
@@ -91,15 +108,16 @@ class Branching:
         """A function that finds the next one for an outcome that was not met here before."""
         after = {**places, **{key: count + k for k, key in enumerate(segment.keys_out)}}
 
-        def enter(known: dict[bool, Any], outcome: bool, values: tuple[Any, ...]) -> Any:
+        def enter(learn: Any, outcome: bool, values: tuple[Any, ...]) -> Any:
             child = segment.children.get(outcome)
             if child is None or not all(k in after for k in child.keys_in if k[0] != "in"):
                 return lambda *_: MISS  # to be recorded, or bound anew with what was recorded
             try:
-                known[outcome] = self.stage(child, list(values), after)
+                following = self.stage(child, list(values), after)
             except Unbindable:
-                known[outcome] = self.unbound(child, after)
-            return known[outcome]
+                following = self.unbound(child, after)
+            learn(outcome, following)
+            return following
 
         return enter
 

@@ -6,23 +6,31 @@ that native code reads (`runtime/effects.py`). Anything else is written as Pytho
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from .eager_graph import EAGER
 from .ir.bind import state
+from .ir.types import bfloat16
 from .pytree import rebuild, split
 from .runtime.effects import Answer, Effects
 from .sources import (
     SPENT_SLOTS,
     Argument,
     Captured,
+    ComputedFloat,
     ComputedView,
+    Converted,
     Direct,
     Given,
+    GivenFloat,
     Plain,
     Reached,
     SpentNode,
+    ViewOfInput,
 )  # fmt: skip
+
+to_item, array_of = operator.methodcaller("item"), operator.attrgetter("_array")
 
 
 def after(binding: Any) -> tuple[Effects | None, Answer | None] | None:
@@ -110,14 +118,53 @@ def put_together(answer: Answer, structure: Any, makers: Any, binding: Any,
 
 
 def leaf(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> bool:
+    """Adds the steps that make one leaf."""
     if is_made(maker, made_at) or (is_spender(maker) and maker in spenders(binding)):
         answer.made(made_at[maker.number])
     elif isinstance(maker, Plain):
         answer.constant(maker.value)
-    elif isinstance(maker, Given) and isinstance(maker.source, Argument):
-        answer.argument(maker.source.place)
-    elif isinstance(maker, Given) and isinstance(maker.source, Captured | Reached):
-        answer.constant(binding.tensor_of(maker.source))
+    elif isinstance(maker, Given):
+        return outside(answer, maker.source, binding)
+    elif isinstance(maker, GivenFloat) and is_float_argument(maker.read, binding):
+        answer.argument(maker.read.place)
+    elif isinstance(maker, ComputedFloat) and maker.number in made_at:
+        item_of_result(answer, maker.number, binding, made_at)
+    elif isinstance(maker, Converted) and maker.how == "item" and is_made(maker.maker, made_at):
+        item_of_result(answer, maker.maker.number, binding, made_at)
+    elif isinstance(maker, Converted):
+        if not leaf(answer, maker.maker, binding, made_at):
+            return False
+        answer.ask(maker.of, 1)
+    elif isinstance(maker, ComputedView) and maker.number in made_at and not is_spender(maker):
+        answer.made(made_at[maker.number])
+        answer.ask(maker.of, 1)
+    elif isinstance(maker, ViewOfInput):
+        if not outside(answer, maker.source, binding):
+            return False
+        answer.ask(maker.of, 1)
+    else:
+        return False
+    return True
+
+
+def item_of_result(answer: Answer, number: int, binding: Any, made_at: dict[int, int]) -> None:
+    """Adds `item()` of a result; nobody records, so that of its array is all there is to it."""
+    answer.made(made_at[number])
+    if binding.executor.results[number][1] is not bfloat16:
+        answer.ask(array_of, 1)
+    answer.ask(to_item, 1)
+
+
+def is_float_argument(read: Any, binding: Any) -> bool:
+    return isinstance(read, Argument) and type(binding.leaves[read.place]) is float
+
+
+def outside(answer: Answer, source: Any, binding: Any) -> bool:
+    """Adds a tensor that the call was given, or found."""
+    if isinstance(source, Argument):
+        answer.argument(source.place)
+    elif isinstance(source, Captured | Reached):
+        answer.constant(binding.tensor_of(source))
     else:
         return False
     return True

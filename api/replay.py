@@ -30,6 +30,8 @@ class Trace:
     recorded. Nothing is written before the last segment, so giving up leaves no trace.
     """
 
+    frames = 1  # of Python, around what is bound and not served by native code alone
+
     def __init__(self, path: Path, settings: Settings, why: str = ""):
         self.settings, self.why = settings, why
         self.environment = path.environment

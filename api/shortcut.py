@@ -11,6 +11,7 @@ it was; then the general way decides, and makes a new shortcut.
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType
 from typing import Any
 
 from .binding import Binding, Unbindable
@@ -18,6 +19,7 @@ from .branching import Branching
 from .environment import Environment
 from .ir.bind import epoch, state
 from .replay import MISS, Trace
+from .runtime.entering import unpacking
 from .segments import Segment
 from .sharing import layout_of, shared_arguments
 from .sources import Argument, Captured, Reached
@@ -59,6 +61,8 @@ def bound_replay(binding: Binding, taken: Writer) -> Any:
 
 def branching_replay(first: Any, taken: Writer) -> Any:
     """The call of a tree's first segment, which goes on by itself; see branching.py."""
+    if taken.taking is not None and isinstance(first, BuiltinFunctionType):
+        return unpacking(first, taken.taking, MISS)
     lines = [*taken.lines, f"return first({', '.join(taken.leaves)})"]
     return taken.function("branching_replay", MISS, lines, first=first)
 

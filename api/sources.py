@@ -192,7 +192,10 @@ class ViewOfInput(Maker):
         self.source, self.chain, self.cut = source, chain, cut
 
     def __call__(self, context: Any) -> Any:
-        base = self.source(context.leaves)
+        return self.of(self.source(context.leaves))
+
+    def of(self, base: Any) -> Any:
+        """The view of that tensor."""
         if self.cut and (base._requires_grad or not self.chain):
             base = base.detach()
         return look(base, self.chain) if self.chain else base
@@ -218,7 +221,11 @@ class Converted(Maker):
         self.maker, self.how = maker, how
 
     def __call__(self, context: Any) -> Any:
-        return getattr(self.maker(context), self.how)()
+        return self.of(self.maker(context))
+
+    def of(self, value: Any) -> Any:
+        """Python's form of a tensor."""
+        return getattr(value, self.how)()
 
     def at(self, sizes: Any) -> Maker:
         return Converted(self.maker.at(sizes), self.how)
@@ -234,7 +241,10 @@ class ComputedView(Maker):
         self.number, self.chain, self.history, self.is_base = number, chain, history, is_base
 
     def __call__(self, context: Any) -> Any:
-        base = context.results[self.number]
+        return self.of(context.results[self.number])
+
+    def of(self, base: Any) -> Any:
+        """The same for a result."""
         value = look(base, self.chain) if self.chain else base
         if self.history == "spent" and state.grad_enabled:
             value._node, value._requires_grad = SpentNode(), True

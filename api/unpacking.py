@@ -16,6 +16,7 @@ from typing import Any
 
 from .ir.texts import function_of
 from .pytree import rebuild, split
+from .runtime.entering import Container, Taking
 
 
 def taking_apart(structure: Any) -> Writer | None:
@@ -25,12 +26,26 @@ def taking_apart(structure: Any) -> Writer | None:
     try:
         writer.take("args", args, known=True)
         writer.take("kwargs", kwargs, known=True)
-        parts = (*split(args)[1], *split(kwargs)[1])
-        if all(part is None for part in parts) and all(type(name) is str for name in kwargs[1]):
-            writer.keywords = [sys.intern(name) for name in kwargs[1]]
+        writer.taking = natively(args, kwargs)
     except UnknownContainer:
         return None
     return writer
+
+
+def natively(args: Any, kwargs: Any) -> Taking | None:
+    """The same for native code; None where keys are other than strings."""
+    found = container(args), container(kwargs)
+    return None if found[0] is None or found[1] is None else Taking(*found)
+
+
+def container(structure: Any) -> Container | None:
+    kind, (names, parts) = structure[0], split(structure)
+    members = [part if part is None else container(part) for part in parts]
+    if any(part is not None and member is None for part, member in zip(parts, members)):
+        return None
+    if not all(type(name) is str for name in names or ()):
+        return None
+    return Container(kind, tuple(members), tuple(map(sys.intern, names or ())))
 
 
 def unpacker(structure: Any) -> Any:
@@ -73,8 +88,7 @@ class Writer:
         self.lines: list[str] = []
         self.leaves: list[str] = []
         self.constants: dict[str, Any] = {}
-        # where all leaves are arguments themselves: the names of those that are given by name
-        self.keywords: list[str] | None = None
+        self.taking: Taking | None = None  # the same for native code, where that can
         self.names: Iterator[str] = (f"v{k}" for k in itertools.count())
 
     def take(self, value: str, structure: Any, known: bool = False) -> None:
@@ -98,7 +112,8 @@ class Writer:
             self.check(f"len({value}) != {len(parts)}")
             self.assign(variables, value)
         elif dataclasses.is_dataclass(kind) and not issubclass(kind, dict):
-            self.check(f"len({value}.__dict__) != {len(names)}")
+            if kind.__dictoffset__:
+                self.check(f"len({value}.__dict__) != {len(names)}")
             self.assign(variables, ", ".join(f"{value}.{name}" for name in names) + ",")
         else:
             raise UnknownContainer(kind)

@@ -87,8 +87,8 @@ class Call:
     GIL is released; the watched words must have shown that they live. `history`: what results get;
     the first of them are shown, the others saved. `modes`: of `watch.modes`. `counter`: an int64
     that counts the calls that ran. `declined`: the answer where there is no slow path. `failed` is
-    given a status, and answers for it. `keywords`: it is called with a tuple of arguments and a
-    dict, which must have these keys, in this order. `numbers`: a callable of `watch.watch`, and one
+    given a status, and answers for it. `taking`: it is called with a tuple of arguments and a dict,
+    which it takes apart like that. `numbers`: a callable of `watch.watch`, and one
     that is asked where its words differ; the call is declined where it says no. `effects`: what is
     done after a run. `depth`: how many frames of Python are never the user's. `answer`: how the
     answer is put together. `states`: of generators, before the run, which the history gets. All of
@@ -117,7 +117,7 @@ class Call:
     counter: np.ndarray | None = None
     declined: object = NotImplemented
     failed: Callable[[int], Any] | None = None
-    keywords: Sequence[str] | None = None
+    taking: Any = None
     numbers: tuple[Any, Any] | None = None
     effects: Effects | None = None
     depth: int = 0

@@ -1,6 +1,6 @@
 ; The one function behind every callable that fastcall.py makes (METH_FASTCALL). What differs from
 ; callable to callable is a table of 64-bit words, the data of `self`, which is an ndarray.
-; objects.ll and history.ll come before this text, effects.ll after it. Words after a dollar are offsets from layout.py, and the
+; objects.ll and history.ll come before this text, effects.ll and entering.ll after it. Words after a dollar are offsets from layout.py, and the
 ; flags of fastcall.py.
 ;
 ; Invariants
@@ -13,9 +13,6 @@
 
 declare ptr @wengert_arena_take(ptr, i64)
 declare void @wengert_arena_give(ptr, ptr)
-declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
-declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; Followed by a %Record for each argument, then for each result
 %Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, ptr, i64, ptr, ptr, ptr, ptr,
@@ -26,7 +23,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 ; 14 the history that results get, or null  15 modes of the thread that must be so, or null
 ; 16 a counter of calls that ran, or null  17 the answer where there is no slow path
 ; 18 what is given the status, or null  19 how many of the results are shown: the rest is saved
-; 20 keywords: a count and names  21 words that tell that numbers are up to date, or null  22 what
+; 20 how arguments are taken apart (entering.ll), or null  21 words that tell that numbers are up to date, or null  22 what
 ; makes them so  23 effects, or null  24 how to find the user's place, or null  25 how the answer is
 ; put together, or null  26 the random states that the history gets, or null
 
@@ -576,66 +573,6 @@ none:
 one:
   %only = load ptr, ptr %made
   ret ptr %only
-}
-
-; The same for arguments in a tuple, and a dict with these keywords, in this order.
-define ptr @wengert_call_packed(ptr %self, ptr %both, i64 %nargs) {
-entry:
-  %table = call ptr @field(ptr %self, i64 ${DATA})
-  %names.p = getelementptr %Table, ptr %table, i32 0, i32 20
-  %names = load ptr, ptr %names.p
-  %two = icmp eq i64 %nargs, 2
-  br i1 %two, label %look, label %no
-look:
-  %tuple = call ptr @word(ptr %both, i64 0)
-  %dict = call ptr @word(ptr %both, i64 1)
-  %count = call i64 @number(ptr %tuple, i64 ${TUPLE_COUNT})
-  %items = getelementptr i8, ptr %tuple, i64 ${TUPLE_ITEMS}
-  %keywords = call ptr @field(ptr %dict, i64 ${DICT_USED})
-  %named = ptrtoint ptr %keywords to i64
-  %wanted = load i64, ptr %names
-  %as.many = icmp eq i64 %named, %wanted
-  br i1 %as.many, label %fit, label %no
-fit:
-  %none = icmp eq i64 %wanted, 0
-  br i1 %none, label %go, label %gather
-go:
-  %answer = call ptr @wengert_call(ptr %self, ptr %items, i64 %count)
-  ret ptr %answer
-gather:
-  %all = add i64 %count, %wanted
-  %args = alloca ptr, i64 %all, align 16
-  %size = mul i64 %count, 8
-  call void @llvm.memcpy.p0.p0.i64(ptr %args, ptr %items, i64 %size, i1 false)
-  %at = alloca i64, align 8
-  %key = alloca ptr, align 8
-  store i64 0, ptr %at
-  br label %next
-next:
-  %k = phi i64 [ 0, %gather ], [ %k1, %taken ]
-  %end = icmp eq i64 %k, %wanted
-  br i1 %end, label %whole, label %take
-take:
-  %to.k = add i64 %count, %k
-  %to = getelementptr ptr, ptr %args, i64 %to.k
-  %more = call i32 @PyDict_Next(ptr %dict, ptr %at, ptr %key, ptr %to)
-  %k1 = add i64 %k, 1
-  %name = call ptr @word(ptr %names, i64 %k1)
-  %found = load ptr, ptr %key
-  %same = icmp eq ptr %found, %name
-  br i1 %same, label %taken, label %compare
-compare:
-  %equal = call i32 @PyObject_RichCompareBool(ptr %found, ptr %name, i32 ${EQUAL})
-  %alike = icmp eq i32 %equal, 1
-  br i1 %alike, label %taken, label %no
-taken:
-  br label %next
-whole:
-  %answer.all = call ptr @wengert_call(ptr %self, ptr %args, i64 %all)
-  ret ptr %answer.all
-no:
-  %declined = call ptr @decline(ptr %table, ptr %both, i64 %nargs)
-  ret ptr %declined
 }
 
 ; Has memory changed? `self` is a list of addresses and words.

@@ -90,16 +90,19 @@ class Table(np.ndarray):
 
 def places() -> dict[str, int]:
     """What the words of lists are called in the texts."""
-    from . import effects, history, leaves
+    from . import effects, entering, history, leaves
 
-    return history.PLACES | leaves.PLACES | effects.PLACES | effects.STEPS
+    rooms = (history.PLACES, leaves.PLACES, effects.PLACES, effects.STEPS, entering.PLACES,
+             entering.KINDS)  # fmt: skip
+    return {name: place for room in rooms for name, place in room.items()}
 
 
 @cache
 def text() -> str:
     """The LLVM text behind all callables."""
     here = Path(__file__).parent
-    files = ("objects.ll", "history.ll", "fastcall.ll", "effects.ll", "leaves.ll")
+    files = ("objects.ll", "history.ll", "fastcall.ll", "effects.ll", "entering.ll",
+             "leaves.ll")  # fmt: skip
     parts = "".join((here / name).read_text() for name in files)
     return string.Template(parts).substitute(
         TYPE=layout.TYPE,
@@ -135,7 +138,14 @@ def text() -> str:
 def _library() -> jit.Library:
     return object_cache.build(
         text(),
-        ["wengert_call", "wengert_call_packed", "wengert_to_leaves", "wengert_unchanged"],
+        [
+            "wengert_call",
+            "wengert_call_packed",
+            "wengert_to_leaves",
+            "wengert_unchanged",
+            "wengert_turn",
+            "wengert_unpack",
+        ],
         {**layout.imports(), **arena_code().addresses},
         options=jit.LIGHT,
     )
@@ -151,17 +161,17 @@ def _new_function() -> Callable[..., Any]:
 def _native(call: Call) -> Callable[..., Any]:
     table = _table_of(call)
     table.keep.append(call)
-    symbol = "wengert_call" if call.keywords is None else "wengert_call_packed"
-    return _function(call.name, symbol, table)
+    symbol = "wengert_call" if call.taking is None else "wengert_call_packed"
+    return table_function(call.name, symbol, table)
 
 
 def unchanged(words: Sequence[tuple[int, int]]) -> Callable[[], bool]:
     """A callable that tells whether these words are at these addresses."""
     table = np.array(_listed(words), np.uint64).view(Table)
-    return _function("unchanged", "wengert_unchanged", table)
+    return table_function("unchanged", "wengert_unchanged", table)
 
 
-def _function(name: str, symbol: str, table: Table) -> Callable[..., Any]:
+def table_function(name: str, symbol: str, table: Table) -> Callable[..., Any]:
     """A built-in function whose `self` is a table of words."""
     method = _MethodDef(name.encode(), _library().address(symbol), METH_FASTCALL, None)
     table.keep += [method, _library()]
@@ -173,7 +183,7 @@ def listed_function(name: str, symbol: str, what: Any) -> Callable[..., Any]:
     keep: list[object] = [what]
     table = np.array(what.words(partial(_words, keep)), np.uint64).view(Table)
     table.keep += keep
-    return _function(name, symbol, table)
+    return table_function(name, symbol, table)
 
 
 def _words(keep: list[object], values: Sequence[int]) -> int:
@@ -223,7 +233,7 @@ def _table_of(call: Call) -> Table:
         id(call.declined),
         id(call.failed) if call.failed else 0,
         len(call.results) if call.history is None else len(call.history.linked),
-        words([len(call.keywords or ()), *map(id, call.keywords or ())]),
+        0 if call.taking is None else call.taking.words(words),
         *_afterwards(call, words),
     ]
     records = []

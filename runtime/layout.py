@@ -64,6 +64,8 @@ PYTHON_FUNCTIONS = (
     "PyList_SetItem",
     "PyDict_New",
     "PyDict_SetItem",
+    "PyObject_GenericGetDict",
+    "PyObject_Vectorcall",
 )
 
 

@@ -15,7 +15,7 @@ from .expected import Array, Call, Fixed, Float
 def stand_in(call: Call) -> Callable[..., Any]:
     """A Python closure that does what the native function does."""
     assert not (call.bound or call.watched or call.history or call.modes), "needs native code"
-    assert call.counter is None and call.keywords is None and call.failed is None
+    assert call.counter is None and call.taking is None and call.failed is None
     kind = ctypes.CFUNCTYPE if call.release_gil else ctypes.PYFUNCTYPE
     entry = kind(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(call.entry)
     extents = [getattr(expected, "extent", (0, 0)) for expected in call.arguments]

@@ -1,5 +1,6 @@
 """What native code does beside running (runtime/effects.ll): it is what eager does."""
 
+import collections
 import dataclasses
 import gc
 import inspect
@@ -9,6 +10,7 @@ import pytest
 import wengert as torch
 from wengert import nn
 from wengert.nn import functional as F
+from wengert.pytree import flatten
 from wengert.runtime import watch
 from wengert.tracer.tape import describe_place
 
@@ -241,3 +243,92 @@ def test_results_are_put_together_and_leave_no_references(form):
     after = count()
     assert all(abs(new - old) < 50 for old, new in zip(before[0], after[0]))
     assert abs(after[1] - before[1]) < 100
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    a: object
+    b: object
+
+
+def nestings(x, y):
+    """Arguments in containers, and others that are not like them."""
+    Point = collections.namedtuple("Point", "a b")
+    return {
+        "list": (([x, y],), [((x, y),), ([x],), ([x, y, y],), ([x, [y]],)]),
+        "dict": (({"a": x, "b": y},), [({"b": y, "a": x},), ({"a": x},), ({"a": x, "c": y},)]),
+        "pair": ((Pair(x, y),), [(Slotted(x, y),), (Pair(x, [y]),)]),
+        "slots": ((Slotted(x, y),), [(Pair(x, y),)]),
+        "named": ((Point(x, y),), [((x, y),)]),
+        "deep": (({"a": [x, (y,)], "b": None},), [({"a": [x, (y, y)], "b": None},)]),
+        "empty": (([], x, {}), [([y], x, {}), ([], x, {"a": y}), ((), x, {})]),
+    }
+
+
+@native
+@pytest.mark.parametrize("form", nestings(1, 2))
+def test_containers_are_taken_apart(form):
+    def body(*args):
+        leaves = []
+        flatten(args, leaves)
+        return sum((k + 1) * t for k, t in enumerate(leaves) if t is not None)
+
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    args, others = nestings(x, y)[form]
+    function = torch.compile(body)
+    settled(function, *args)
+    expected = [body(*given).tolist() for given in (args, *others)]
+    for _ in range(3):
+        assert [function(*given).tolist() for given in (args, *others)] == expected
+    before = sys.getrefcount(x), sys.getrefcount(y)
+    for _ in range(100):
+        function(*args)
+    assert (sys.getrefcount(x), sys.getrefcount(y)) == before
+
+
+@native
+def test_attributes_beside_the_fields_are_noticed():
+    function = torch.compile(lambda p: p.a * 2 if not hasattr(p, "more") else p.a * p.more)
+    pair = Pair(torch.ones(2), None)
+    settled(function, pair)
+    pair.more = torch.full((2,), 5.0)
+    assert function(pair).tolist() == [5.0, 5.0]
+    del pair.more
+    assert function(pair).tolist() == [2.0, 2.0]
+
+
+@native
+def test_numbers_of_results():
+    x = leaf(1.5, 2.0)
+    for how in (lambda x: x.sum().item(), lambda x: (x * 2).tolist(), lambda x: float(x.max()),
+                lambda x: [x.to(torch.bfloat16).sum().item()], lambda x: x.argmax().item(),
+                lambda x: (x > 1).all().item()):  # fmt: skip
+        found = settled(torch.compile(how), x)
+        assert found == how(x) and repr(found) == repr(how(x))
+
+
+@native
+def test_branches_are_native():
+    def body(x, y):
+        z = x * y if x.sum() > 0 else x - y
+        return [z, z * 2] if z.sum() > 10 else [z]
+
+    function = torch.compile(body)
+    calls = [
+        (leaf(*a), leaf(*b)) for a in ((1.0, 2.0), (-1.0, -2.0)) for b in ((3.0, 4.0), (1.0, 0.0))
+    ]
+    for _ in range(6):
+        for x, y in calls:
+            found, wanted = function(x, y), body(x, y)
+            assert [t.tolist() for t in found] == [t.tolist() for t in wanted]
+            grads = [torch.autograd.grad(sum(t.sum() for t in r), (x, y)) for r in (found, wanted)]
+            torch.testing.assert_close(*grads)
+    assert inspect.isbuiltin(function.hot[0])
+    x, y = calls[0]
+    hits, counts = function.newest().hits, (sys.getrefcount(x), sys.getrefcount(y))
+    for _ in range(100):
+        function(x, y)
+    assert function.newest().hits == hits + 100
+    assert (sys.getrefcount(x), sys.getrefcount(y)) == counts
+    line = inspect.currentframe().f_lineno + 1
+    assert describe_place(function(x, y)[0].grad_fn.place).endswith(f":{line}")
