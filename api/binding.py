@@ -304,6 +304,10 @@ class Binding:
             self.made_at[position] = len(self.fresh)
             self.fresh[at] = expected
 
+    def fresh_at(self, position: int) -> Array:
+        """What is made for an output of the graph."""
+        return [*self.fresh.values()][self.made_at[position]]
+
     def finished(self, taken: Writer) -> Ending:
         """How what was made becomes the result of the call."""
         if self.after is not None:

@@ -12,7 +12,9 @@ from typing import Any
 from .eager_graph import EAGER
 from .ir.bind import state
 from .ir.types import bfloat16
+from .native_views import pattern
 from .pytree import rebuild, split
+from .runtime import watch
 from .runtime.effects import Answer, Effects
 from .sources import (
     SPENT_SLOTS,
@@ -29,6 +31,7 @@ from .sources import (
     SpentNode,
     ViewOfInput,
 )  # fmt: skip
+from .tracer.tape import ANOMALY
 
 to_item, array_of = operator.methodcaller("item"), operator.attrgetter("_array")
 
@@ -136,8 +139,13 @@ def leaf(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> b
             return False
         answer.ask(maker.of, 1)
     elif isinstance(maker, ComputedView) and maker.number in made_at and not is_spender(maker):
-        answer.made(made_at[maker.number])
-        answer.ask(maker.of, 1)
+        view = pattern(binding, maker, answer.shared)
+        if view is not None:
+            answer.view(made_at[maker.number], view)
+            binding.words += watch.of_list(ANOMALY)  # its nodes say where they come from
+        else:
+            answer.made(made_at[maker.number])
+            answer.ask(maker.of, 1)
     elif isinstance(maker, ViewOfInput):
         if not outside(answer, maker.source, binding):
             return False

@@ -304,13 +304,44 @@ no:
   ret ptr null
 }
 
-; Puts the answer together: how deep the stack gets, how many steps, and steps of three words each:
-; push something, or make one of what was pushed last. Null on an error.
-define internal ptr @assemble(ptr %list, ptr %args, ptr %made) {
+; Puts the answer together: how deep the stack gets, how many nodes are shared among views, how many
+; steps, and steps of three words each: push something, or make one of what was pushed last. Null on
+; an error.
+define internal ptr @assemble(ptr %list, ptr %args, ptr %made, ptr %place) {
+entry:
+  %shared.count = call i64 @number(ptr %list, i64 1)
+  %shared = alloca ptr, i64 %shared.count, align 16
+  br label %clear
+clear:
+  %c = phi i64 [ 0, %entry ], [ %c1, %null ]
+  %cleared = icmp eq i64 %c, %shared.count
+  br i1 %cleared, label %go, label %null
+null:
+  %shared.p = getelementptr ptr, ptr %shared, i64 %c
+  store ptr null, ptr %shared.p
+  %c1 = add i64 %c, 1
+  br label %clear
+go:
+  %whole = call ptr @assemble_sharing(ptr %list, ptr %args, ptr %made, ptr %place, ptr %shared)
+  br label %again
+again:
+  %d = phi i64 [ 0, %go ], [ %d1, %drop ]
+  %dropped = icmp eq i64 %d, %shared.count
+  br i1 %dropped, label %out, label %drop
+drop:
+  %node = call ptr @word(ptr %shared, i64 %d)
+  call void @let_go(ptr %node)
+  %d1 = add i64 %d, 1
+  br label %again
+out:
+  ret ptr %whole
+}
+
+define internal ptr @assemble_sharing(ptr %list, ptr %args, ptr %made, ptr %place, ptr %shared) {
 entry:
   %depth = call i64 @number(ptr %list, i64 0)
-  %count = call i64 @number(ptr %list, i64 1)
-  %steps = getelementptr i64, ptr %list, i64 2
+  %count = call i64 @number(ptr %list, i64 2)
+  %steps = getelementptr i64, ptr %list, i64 3
   %stack = alloca ptr, i64 %depth, align 16
   br label %next
 next:
@@ -329,6 +360,7 @@ one:
   %last = getelementptr ptr, ptr %stack, i64 %below
   switch i64 %kind, label %constant [ i64 ${A_MADE}, label %result
                                       i64 ${AN_ARGUMENT}, label %argument
+                                      i64 ${A_VIEW}, label %view
                                       i64 ${A_TUPLE}, label %tuple
                                       i64 ${A_LIST}, label %items
                                       i64 ${A_DICT}, label %entries
@@ -347,6 +379,11 @@ hold:
   br label %push.one
 push.one:
   br label %push
+view:
+  %base = call ptr @word(ptr %made, i64 %a)
+  %a.view = call ptr @view_of(ptr %b, ptr %base, ptr %shared, ptr %place)
+  %unseen = icmp eq ptr %a.view, null
+  br i1 %unseen, label %error, label %push
 tuple:
   %a.tuple = call ptr @tuple_of(ptr %last, i64 %a)
   br label %make
@@ -370,8 +407,8 @@ make:
   %failed = icmp eq ptr %new, null
   br i1 %failed, label %error, label %push
 push:
-  %at = phi i64 [ %top, %push.one ], [ %below, %make ]
-  %object = phi ptr [ %held, %push.one ], [ %new, %make ]
+  %at = phi i64 [ %top, %push.one ], [ %top, %view ], [ %below, %make ]
+  %object = phi ptr [ %held, %push.one ], [ %a.view, %view ], [ %new, %make ]
   %to = getelementptr ptr, ptr %stack, i64 %at
   store ptr %object, ptr %to
   %top1 = add i64 %at, 1
@@ -381,6 +418,7 @@ out:
   %whole = load ptr, ptr %stack
   ret ptr %whole
 error:
-  call void @release(ptr %stack, i64 %below)
+  %left = phi i64 [ %top, %view ], [ %below, %ask ], [ %below, %make ]
+  call void @release(ptr %stack, i64 %left)
   ret ptr null
 }

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import layout
 from .history import Eager, Slots, slot_words
+from .views import View
 
 FIELDS = (
     "storage", "make_storage", "write_count", "writes", "version", "written", "gradient_count",
@@ -22,7 +23,7 @@ FIELDS = (
 )  # fmt: skip
 PLACES = {f"E_{name}": place for place, name in enumerate(FIELDS)}
 STEPS = {"A_MADE": 0, "AN_ARGUMENT": 1, "A_CONSTANT": 2, "A_TUPLE": 3, "A_LIST": 4, "A_DICT": 5,
-         "AN_ANSWER": 6}  # fmt: skip
+         "AN_ANSWER": 6, "A_VIEW": 7}  # fmt: skip
 _storage_of = operator.attrgetter("storage_")
 
 
@@ -84,6 +85,7 @@ class Answer:
     steps: list[tuple[int, int, Any]] = field(default_factory=list)
     depth: int = 0
     deepest: int = 0
+    shared: dict[Any, int] = field(default_factory=dict)  # nodes that several views have
 
     def made(self, at: int) -> None:
         """One of what the call made."""
@@ -96,6 +98,10 @@ class Answer:
     def constant(self, value: Any) -> None:
         """Always the same."""
         self.push("A_CONSTANT", 0, value)
+
+    def view(self, at: int, view: View) -> None:
+        """A view of one of what the call made."""
+        self.push("A_VIEW", at, view)
 
     def push(self, kind: str, at: int, value: Any = None) -> None:
         self.steps.append((STEPS[kind], at, value))
@@ -115,12 +121,18 @@ class Answer:
         self.depth += 1 - count
         self.deepest = max(self.deepest, self.depth)
 
-    def words(self, listed: Callable[[Sequence[int]], int]) -> list[int]:
-        """The depth of the stack, how many steps, and each in three words."""
-        words = [self.deepest, len(self.steps)]
+    def words(self, listed: Callable[[Sequence[int]], int],
+              record: Callable[[Any], int]) -> list[int]:  # fmt: skip
+        """The depth of the stack, how many nodes are shared, how many steps, and each in three
+        words; `record` puts the words of an Array into memory."""
+        words = [self.deepest, len(self.shared), len(self.steps)]
         for kind, at, value in self.steps:
-            is_dict = kind == STEPS["A_DICT"]
-            words += [kind, at, listed([*map(id, value)]) if is_dict else id(value)]
+            word = id(value)
+            if kind == STEPS["A_DICT"]:
+                word = listed([*map(id, value)])
+            elif kind == STEPS["A_VIEW"]:
+                word = listed(value.words(listed, record))
+            words += [kind, at, word]
         return words
 
 

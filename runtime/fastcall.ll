@@ -552,7 +552,7 @@ answer:
   %usual = icmp eq ptr %steps, null
   br i1 %usual, label %plain, label %odd
 odd:
-  %whole = call ptr @assemble(ptr %steps, ptr %args, ptr %made)
+  %whole = call ptr @assemble(ptr %steps, ptr %args, ptr %made, ptr %place)
   call void @release(ptr %made, i64 %shown)
   ret ptr %whole
 plain:

@@ -90,10 +90,10 @@ class Table(np.ndarray):
 
 def places() -> dict[str, int]:
     """What the words of lists are called in the texts."""
-    from . import effects, entering, history, leaves
+    from . import effects, entering, history, leaves, views
 
     rooms = (history.PLACES, leaves.PLACES, effects.PLACES, effects.STEPS, entering.PLACES,
-             entering.KINDS)  # fmt: skip
+             entering.KINDS, views.PLACES)  # fmt: skip
     return {name: place for room in rooms for name, place in room.items()}
 
 
@@ -101,8 +101,8 @@ def places() -> dict[str, int]:
 def text() -> str:
     """The LLVM text behind all callables."""
     here = Path(__file__).parent
-    files = ("objects.ll", "history.ll", "fastcall.ll", "effects.ll", "entering.ll",
-             "leaves.ll")  # fmt: skip
+    files = ("objects.ll", "history.ll", "fastcall.ll", "effects.ll", "views.ll",
+             "entering.ll", "leaves.ll")  # fmt: skip
     parts = "".join((here / name).read_text() for name in files)
     return string.Template(parts).substitute(
         TYPE=layout.TYPE,
@@ -129,6 +129,7 @@ def text() -> str:
         C_ORDER=layout.C_ORDER,
         EQUAL=layout.EQUAL,
         SET_USED=layout.SET_USED,
+        WRITEABLE=layout.WRITEABLE,
         WRITEABLE_FLAGS=layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE,
         **places(),
     )
@@ -234,7 +235,7 @@ def _table_of(call: Call) -> Table:
         id(call.failed) if call.failed else 0,
         len(call.results) if call.history is None else len(call.history.linked),
         0 if call.taking is None else call.taking.words(words),
-        *_afterwards(call, words),
+        *_afterwards(call, words, record),
     ]
     records = []
     for expected, place in zip((*call.arguments, *call.results), call.order):
@@ -244,7 +245,8 @@ def _table_of(call: Call) -> Table:
     return table
 
 
-def _afterwards(call: Call, words: Callable[[Sequence[int]], int]) -> list[int]:
+def _afterwards(call: Call, words: Callable[[Sequence[int]], int],
+                record: Callable[[Array], int]) -> list[int]:  # fmt: skip
     """The words of a %Table for what is done beside running."""
     unchanged, renew = call.numbers or (None, None)
     located = next((x for x in (call.history, call.effects) if x), None)
@@ -253,7 +255,7 @@ def _afterwards(call: Call, words: Callable[[Sequence[int]], int]) -> list[int]:
         id(renew),
         0 if not call.effects else words(call.effects.words(words)),
         0 if located is None else words(located.eager.place_words(call.depth)),
-        0 if call.answer is None else words(call.answer.words(words)),
+        0 if call.answer is None else words(call.answer.words(words, record)),
         0 if call.states is None else words(call.states.words(words)),
     ]
 

@@ -26,7 +26,7 @@ TUPLE_SIZE, TUPLE_ITEMS = HEAD, HEAD + 8
 SET_USED = HEAD + 8
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
-NEW_COPY, NEW_FROM_DESCR = 85, 94  # indices in NumPy's table of functions
+NEW_COPY, NEW_FROM_DESCR, SET_BASE = 85, 94, 282  # indices in NumPy's table of functions
 C_ORDER = 0
 EQUAL = 2  # Py_EQ
 
@@ -90,6 +90,7 @@ def imports() -> dict[str, int]:
         **{name: python_function(name) for name in PYTHON_FUNCTIONS},
         "PyArray_NewCopy": numpy_function(NEW_COPY),
         "PyArray_NewFromDescr": numpy_function(NEW_FROM_DESCR),
+        "PyArray_SetBaseObject": numpy_function(SET_BASE),
         "None": id(None),
         "True": id(True),
         "False": id(False),
@@ -199,6 +200,19 @@ def _new_trouble() -> str:
     made = make(np.ndarray, dtype, 2, ctypes.addressof(dims), None, None, 0, None)
     if type(made) is not np.ndarray or (made.shape, made.dtype) != ((3, 5), dtype):
         return f"PyArray_NewFromDescr made {made!r}"
+    steps = (ctypes.c_int64 * 2)(4, 12)
+    increase = ctypes.PYFUNCTYPE(None, ctypes.py_object)(python_function("Py_IncRef"))
+    increase(dtype)
+    view = make(np.ndarray, dtype, 2, ctypes.addressof(dims), ctypes.addressof(steps),
+                made.ctypes.data, WRITEABLE, None)  # fmt: skip
+    increase(made)
+    set_base = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.py_object)(
+        numpy_function(SET_BASE)
+    )
+    flags = view.flags
+    if set_base(view, made) or view.base is not made or view.strides != (4, 12) or (
+            not (flags.writeable and flags.aligned and flags.f_contiguous)):  # fmt: skip
+        return f"PyArray_SetBaseObject made {view.base!r} the base, of {flags!r}"
     copy = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_int)(
         numpy_function(NEW_COPY)
     )
