@@ -139,7 +139,8 @@ def leaf(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> b
             return False
         answer.ask(maker.of, 1)
     elif isinstance(maker, ComputedView) and maker.number in made_at and not is_spender(maker):
-        view = pattern(binding, maker, answer.shared)
+        spent = any(maker.number == other.number for other in spenders(binding))
+        view = None if spent else pattern(binding, maker, answer.shared)
         if view is not None:
             answer.view(made_at[maker.number], view)
             binding.words += watch.of_list(ANOMALY)  # its nodes say where they come from

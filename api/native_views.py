@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .eager_graph import EAGER
+from .ir.bind import state
 from .ir.types import TensorType
 from .runtime import views
 from .runtime.expected import Array
@@ -33,6 +34,8 @@ def pattern(binding: Any, maker: Any, shared: dict[Any, int]) -> views.View | No
     position, dtype = binding.executor.results[maker.number]
     expected = binding.fresh_at(position)
     base = Tensor._wrap(np.zeros(expected.shape, expected.dtype), dtype)
+    if state.inference:
+        base._mark = "inference"
     top = None
     if binding.linked and maker.number in binding.function.differentiable:
         top = base._node = SpentNode()
@@ -45,7 +48,8 @@ def pattern(binding: Any, maker: Any, shared: dict[Any, int]) -> views.View | No
     facts = {slot: getattr(value, slot) for slot in Tensor.__slots__ if not slot.startswith("__")}
     for slot in ("_array", "_storage", *["_node"] * bool(nodes), *["_view"] * bool(value._view)):
         del facts[slot]
-    if facts["_grad"] is not None or facts["_leaf"] is not None:
+    if facts["_grad"] is not None or facts["_leaf"] is not None or (
+            facts["_mark"] != base._mark):  # fmt: skip
         return None
     like = Array(array.dtype, array.shape, array.strides, holder=Tensor, slot="_array",
                  facts=tuple(facts.items()))  # fmt: skip

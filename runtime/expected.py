@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -123,6 +123,7 @@ class Call:
     depth: int = 0
     answer: Answer | None = None
     states: States | None = None
+    last_code: list[Any] = field(default_factory=lambda: [None])  # see `Eager.place_words`
 
     def __post_init__(self) -> None:
         for argument in self.arguments:

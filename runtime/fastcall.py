@@ -254,7 +254,7 @@ def _afterwards(call: Call, words: Callable[[Sequence[int]], int],
         0 if unchanged is None else unchanged.__self__.ctypes.data,
         id(renew),
         0 if not call.effects else words(call.effects.words(words)),
-        0 if located is None else words(located.eager.place_words(call.depth)),
+        0 if located is None else words(located.eager.place_words(call.depth, call.last_code)),
         0 if call.answer is None else words(call.answer.words(words, record)),
         0 if call.states is None else words(call.states.words(words)),
     ]

@@ -20,6 +20,7 @@ declare i32 @PySet_Add(ptr, ptr)
 declare i32 @PyDict_Contains(ptr, ptr)
 declare ptr @PyLong_FromVoidPtr(ptr)
 declare ptr @PyThreadState_Get()
+declare ptr @PyThreadState_GetFrame(ptr)
 declare i64 @PyThreadState_GetID(ptr)
 declare void @PyErr_Clear()
 
@@ -214,20 +215,38 @@ ask:
   ret ptr %asked
 }
 
-; The user's code and where in it he is: `user_place()`.
-define internal ptr @place(ptr %p) {
+; The frame of Python that is so many out, or null.
+define internal ptr @frame(i64 %depth) {
 entry:
-  %getframe = call ptr @word(ptr %p, i64 ${P_getframe})
-  %depth = call ptr @word(ptr %p, i64 ${P_depth})
-  %ours = call ptr @word(ptr %p, i64 ${P_files})
-  %first = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %getframe, ptr %depth, ptr null)
+  %thread = call ptr @PyThreadState_Get()
+  %first = call ptr @PyThreadState_GetFrame(ptr %thread)
   br label %next
 next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %further ]
   %frame = phi ptr [ %first, %entry ], [ %back, %further ]
+  %end = icmp eq i64 %k, %depth
   %none = icmp eq ptr %frame, null
-  br i1 %none, label %lost, label %look
+  %stop = or i1 %end, %none
+  br i1 %stop, label %out, label %further
+further:
+  %back = call ptr @PyFrame_GetBack(ptr %frame)
+  call void @Py_DecRef(ptr %frame)
+  %k1 = add i64 %k, 1
+  br label %next
+out:
+  ret ptr %frame
+}
+
+; Whether code is the user's: 1 or 0, -1 where nobody knows. A list has the code that was last.
+define internal i32 @is_users(ptr %p, ptr %code) {
+entry:
+  %last.list = call ptr @word(ptr %p, i64 ${P_last})
+  %items = call ptr @field(ptr %last.list, i64 ${TUPLE_ITEMS})
+  %last = load ptr, ptr %items
+  %same = icmp eq ptr %code, %last
+  br i1 %same, label %users, label %look
 look:
-  %code = call ptr @PyFrame_GetCode(ptr %frame)
+  %ours = call ptr @word(ptr %p, i64 ${P_files})
   %file.name = call ptr @word(ptr %p, i64 ${P_co_filename})
   %file = call ptr @PyObject_GetAttr(ptr %code, ptr %file.name)
   %nameless = icmp eq ptr %file, null
@@ -236,10 +255,37 @@ named:
   %known = call ptr @PyDict_GetItem(ptr %ours, ptr %file)
   call void @Py_DecRef(ptr %file)
   %is.users = icmp eq ptr %known, @False
-  br i1 %is.users, label %users, label %library
+  br i1 %is.users, label %remember, label %library
 library:
   %is.ours = icmp eq ptr %known, @True
-  br i1 %is.ours, label %further, label %unknown
+  br i1 %is.ours, label %no, label %unknown
+remember:
+  call void @Py_IncRef(ptr %code)
+  %r = call i32 @PyList_SetItem(ptr %last.list, i64 0, ptr %code)
+  br label %users
+users:
+  ret i32 1
+no:
+  ret i32 0
+unknown:
+  ret i32 -1
+}
+
+; The user's code and where in it he is: `user_place()`.
+define internal ptr @place(ptr %p) {
+entry:
+  %depth = call i64 @number(ptr %p, i64 ${P_depth})
+  %first = call ptr @frame(i64 %depth)
+  br label %next
+next:
+  %frame = phi ptr [ %first, %entry ], [ %back, %further ]
+  %none = icmp eq ptr %frame, null
+  br i1 %none, label %lost, label %look
+look:
+  %code = call ptr @PyFrame_GetCode(ptr %frame)
+  %whose = call i32 @is_users(ptr %p, ptr %code)
+  switch i32 %whose, label %unknown [ i32 1, label %users
+                                      i32 0, label %further ]
 further:
   call void @Py_DecRef(ptr %code)
   %back = call ptr @PyFrame_GetBack(ptr %frame)

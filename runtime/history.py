@@ -7,7 +7,6 @@ History, which a Call keeps.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ FIELDS = (
     "leaf_class", "leaf_slots", "variable", "counter", "history", "readers", "holds", "exposed",
     "forget", "watch",
 )  # fmt: skip
-PLACE_FIELDS = ("getframe", "depth", "files", "co_filename", "f_lasti", "user_place")
+PLACE_FIELDS = ("depth", "last", "files", "co_filename", "f_lasti", "user_place")
 PLACES = {f"H_{name}": place for place, name in enumerate(FIELDS)}
 PLACES |= {f"P_{name}": place for place, name in enumerate(PLACE_FIELDS)}
 _ZERO, _FILE, _AT = 0, "co_filename", "f_lasti"
@@ -46,9 +45,10 @@ class Eager:
     forget: Any  # removes from `readers`
     exposed: dict[int, Any]
 
-    def place_words(self, depth: int) -> list[int]:
-        """What native code needs to know where the user is, `depth` frames out or more."""
-        return [*map(id, (sys._getframe, depth, self.files, _FILE, _AT, self.user_place))]
+    def place_words(self, depth: int, last: list[Any]) -> list[int]:
+        """What native code needs to know where the user is, `depth` frames out or more; `last`, a
+        list of one, has his code that was found last."""
+        return [depth, *map(id, (last, self.files, _FILE, _AT, self.user_place))]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ happened then.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,7 @@ class ToLeaves:
     announce: Any
     note: Any
     slow: Any
+    last_code: list[Any] = field(default_factory=lambda: [None])  # see `Eager.place_words`
 
     def words(self, listed: Callable[[Sequence[int]], int]) -> list[int]:
         """See the module's text; `listed` puts words into memory."""
@@ -122,7 +123,7 @@ class ToLeaves:
             "note": id(self.note),
             "leaf_count": len(self.gradients),
             "leaves": listed(records),
-            "whence": listed(eager.place_words(DEPTH)),
+            "whence": listed(eager.place_words(DEPTH, self.last_code)),
         }
 
 

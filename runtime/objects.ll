@@ -7,7 +7,6 @@ declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyErr_NoMemory()
 declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare ptr @PyLong_FromLongLong(i64)
 declare ptr @PyObject_CallObject(ptr, ptr)
 declare ptr @PyType_GenericAlloc(ptr, i64)
@@ -263,15 +262,19 @@ define internal ptr @tuple_of(ptr %objects, i64 %count) {
 entry:
   %tuple = call ptr @PyTuple_New(i64 %count)
   %failed = icmp eq ptr %tuple, null
-  br i1 %failed, label %no, label %next
+  br i1 %failed, label %no, label %fill
+fill:
+  %items = getelementptr i8, ptr %tuple, i64 ${TUPLE_ITEMS}
+  br label %next
 next:
-  %i = phi i64 [ 0, %entry ], [ %i1, %put ]
+  %i = phi i64 [ 0, %fill ], [ %i1, %put ]
   %end = icmp eq i64 %i, %count
   br i1 %end, label %yes, label %put
 put:
   %p = getelementptr ptr, ptr %objects, i64 %i
   %object = load ptr, ptr %p
-  %r = call i32 @PyTuple_SetItem(ptr %tuple, i64 %i, ptr %object)
+  %to = getelementptr ptr, ptr %items, i64 %i
+  store ptr %object, ptr %to
   %i1 = add i64 %i, 1
   br label %next
 yes:

@@ -142,6 +142,35 @@ def test_writes_through_views_are_known_to_backward():
         pieces[0].add_(1.0)
 
 
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_modes_show_in_views(mode):
+    body = lambda x, y: (x * y)[0]  # noqa: E731
+    function, args = torch.compile(body), tensors()
+    with mode():
+        found, wanted = settled(function, *args), body(*args)
+    assert found.is_inference() == wanted.is_inference() == (mode is torch.inference_mode)
+    assert found._base.is_inference() == wanted._base.is_inference()
+    assert found._view.origin == wanted._view.origin and not found.requires_grad
+
+
+def test_views_of_what_went_backward_inside():
+    weight = torch.ones(2, 2, requires_grad=True)
+
+    def body(x):
+        weight.grad = None
+        z = weight * x
+        z.sum().backward()
+        return z, z.t(), z.detach()[0]
+
+    function, x = torch.compile(body), torch.rand(2, 2)
+    for _ in range(6):
+        found, wanted = function(x), body(x)
+    for ours, theirs in zip(found, wanted):
+        assert ours.tolist() == theirs.tolist() and ours.requires_grad == theirs.requires_grad
+    with pytest.raises(RuntimeError, match="second time"):
+        found[1].sum().backward()
+
+
 def test_nodes_know_where_they_come_from_when_asked():
     function, args = torch.compile(lambda x, y: (x * y).t()), tensors()
     settled(function, *args)
