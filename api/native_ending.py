@@ -13,7 +13,7 @@ from .eager_graph import EAGER
 from .ir.bind import state
 from .ir.types import bfloat16
 from .native_views import pattern
-from .pytree import rebuild, split
+from .pytree import split
 from .runtime import watch
 from .runtime.effects import Answer, Effects
 from .sources import (
@@ -32,6 +32,7 @@ from .sources import (
     ViewOfInput,
 )  # fmt: skip
 from .tracer.tape import ANOMALY
+from .unpacking import builder
 
 to_item, array_of = operator.methodcaller("item"), operator.attrgetter("_array")
 
@@ -107,16 +108,13 @@ def put_together(answer: Answer, structure: Any, makers: Any, binding: Any,
     if structure is None:
         return leaf(answer, next(makers), binding, made_at)
     kind, (names, parts) = structure[0], split(structure)
-    plain = kind in (tuple, list, dict)
-    if not plain:
-        answer.constant(kind)
-        answer.constant(names)
     for part in parts:
         if not put_together(answer, part, makers, binding, made_at):
             return False
-    answer.join(kind if plain else list, len(parts), names if kind is dict else ())
-    if not plain:
-        answer.ask(rebuild, 3)
+    if kind in (tuple, list, dict):
+        answer.join(kind, len(parts), names or ())
+    else:
+        answer.ask(builder(kind, names, len(parts)), len(parts))
     return True
 
 

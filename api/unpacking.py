@@ -74,6 +74,20 @@ def packing(structure: Any, leaves: Iterator[str], constant: Any) -> str:
     return f"{constant(rebuild)}({constant(kind)}, {constant(names)}, [{listed}])"
 
 
+def builder(kind: Any, names: Any, count: int) -> Any:
+    """A function that does what `rebuild` does with so many members."""
+    if names is None and hasattr(kind, "_make"):
+        return kind
+    if not dataclasses.is_dataclass(kind) or issubclass(kind, dict):
+        return lambda *items: rebuild(kind, names, [*items])
+    given = [f"a{k}" for k in range(count)]
+    lines = ["made = new(kind)", *(f"put(made, {name!r}, {a})" for name, a in zip(names, given)),
+             "return made"]  # fmt: skip
+    text = "\n    ".join([f"def build({', '.join(given)}):", *lines])
+    space = {"new": kind.__new__, "kind": kind, "put": object.__setattr__}
+    return function_of(text, "<wengert build>", space)
+
+
 class UnknownContainer(Exception):
     """A container is of another kind than those known here."""
 
