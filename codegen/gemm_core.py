@@ -169,8 +169,9 @@ class Core:
         return max(1, -(-size // steps)) * step
 
     def wide(self, m: int, n: int, k: int) -> bool:
-        """Is it done by slices of columns?"""
-        return n >= 8 * self.pack_columns and m * k <= 2**22
+        """Is it done by slices of columns? There must be many, or rows of a single block."""
+        slices = 2 if m <= self.block_rows else 8
+        return n >= slices * self.pack_columns and m * k <= 2**22
 
     def work_elements(self, m: int, n: int, k: int) -> int:
         """Elements of the workspace: all of A, if C is done by slices, else a block of B."""
