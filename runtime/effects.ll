@@ -7,11 +7,6 @@
 ; - All of it is what the Python of `api/finishing.py` does, in that order.
 ; - What may run other Python (new numbers, a storage that is not there yet) is called by name.
 
-declare ptr @PyList_New(i64)
-declare i32 @PyList_SetItem(ptr, i64, ptr)
-declare ptr @PyDict_New()
-declare i32 @PyDict_SetItem(ptr, ptr, ptr)
-
 ; Are numbers in native memory as they are in Python (now)? 1 or 0, -1 on an error.
 define internal i32 @are_current(ptr %words, ptr %renew) {
 entry:

@@ -1,16 +1,10 @@
 ; Calls with a tuple of arguments and a dict, as Python gives them, and calls that go on by the truth
-; of a value. After fastcall.ll. What is taken apart is described by lists (entering.py).
+; of a value. Beside fastcall.ll. What is taken apart is described by lists (entering.py).
 ;
 ; Invariants
 ; - Arguments that lie in containers are held until the call is done: another thread may change a
 ;   container meanwhile.
 ; - Containers are of exactly the classes that were described; keys are compared in their order.
-
-declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
-declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
-declare ptr @PyObject_GenericGetDict(ptr, ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; Whether a key of a dict is this one.
 define internal i1 @is_key(ptr %found, ptr %name) alwaysinline {
@@ -274,7 +268,7 @@ go:
 give:
   ret ptr %answer
 no:
-  %declined = call ptr @decline(ptr %table, ptr %both, i64 %nargs)
+  %declined = call ptr @wengert_decline(ptr %table, ptr %both, i64 %nargs)
   ret ptr %declined
 }
 

@@ -14,19 +14,6 @@
 declare ptr @wengert_arena_take(ptr, i64)
 declare void @wengert_arena_give(ptr, ptr)
 
-; Followed by a %Record for each argument, then for each result
-%Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, ptr, i64, ptr, ptr, ptr, ptr,
-                ptr, ptr, i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
-; 0 arguments  1 results  2 entry  3 flags  4 arena  5 arena's size  6 slow  7 pairs  8 their list
-; 9 how many pointers the entry takes  10 those that are always the same: a count, places, pointers
-; 11 memory that must be as listed  12 and 13 objects to hold while the GIL is released
-; 14 the history that results get, or null  15 modes of the thread that must be so, or null
-; 16 a counter of calls that ran, or null  17 the answer where there is no slow path
-; 18 what is given the status, or null  19 how many of the results are shown: the rest is saved
-; 20 how arguments are taken apart (entering.ll), or null  21 words that tell that numbers are up to date, or null  22 what
-; makes them so  23 effects, or null  24 how to find the user's place, or null  25 how the answer is
-; put together, or null  26 the random states that the history gets, or null
-
 ; Fills in the arguments' pointers and the objects they belong to; false if one does not fit.
 define internal i1 @check(ptr %table, ptr %args, ptr %pointers, ptr %held) {
 entry:
@@ -333,7 +320,7 @@ poor:
 }
 
 ; The answer to arguments that do not fit: the slow path's, or always the same.
-define internal ptr @decline(ptr %table, ptr %args, i64 %nargs) noinline cold {
+define ptr @wengert_decline(ptr %table, ptr %args, i64 %nargs) noinline cold {
 entry:
   %slow.p = getelementptr %Table, ptr %table, i32 0, i32 6
   %slow = load ptr, ptr %slow.p
@@ -395,7 +382,7 @@ overlap:
   %apart = call i1 @apart(ptr %table, ptr %own)
   br i1 %apart, label %fitted, label %no
 no:
-  %declined = call ptr @decline(ptr %table, ptr %args, i64 %nargs)
+  %declined = call ptr @wengert_decline(ptr %table, ptr %args, i64 %nargs)
   ret ptr %declined
 fitted:
   %copied = call i64 @copy(ptr %table, ptr %own, ptr %held, ptr %copies)
@@ -467,7 +454,7 @@ answer:
   %anywhere = icmp eq ptr %whence, null
   br i1 %anywhere, label %end, label %where
 where:
-  %found = call ptr @place(ptr %whence)
+  %found = call ptr @wengert_place(ptr %whence)
   %nowhere = icmp eq ptr %found, null
   br i1 %nowhere, label %drop, label %end
 end:
@@ -475,18 +462,6 @@ end:
   %finished = call ptr @finish(ptr %table, ptr %args, ptr %made, ptr %place, ptr %states)
   call void @let_go(ptr %place)
   ret ptr %finished
-}
-
-; Lets go of what may be nothing.
-define internal void @let_go(ptr %object) alwaysinline {
-entry:
-  %nothing = icmp eq ptr %object, null
-  br i1 %nothing, label %out, label %drop
-drop:
-  call void @Py_DecRef(ptr %object)
-  br label %out
-out:
-  ret void
 }
 
 ; The answer of a callable that ran, which takes over what was made, and states.

@@ -97,13 +97,26 @@ def places() -> dict[str, int]:
     return {name: place for room in rooms for name, place in room.items()}
 
 
+# What is seldom needed is a module of its own: LLVM takes 0.1 s for it where the cache is empty.
+CALLS = ("history.ll", "fastcall.ll", "effects.ll", "views.ll")
+AROUND = ("entering.ll", "leaves.ll")
+EXPORTS = {
+    CALLS: ("wengert_call", "wengert_unchanged", "wengert_decline", "wengert_place"),
+    AROUND: ("wengert_call_packed", "wengert_turn", "wengert_unpack", "wengert_to_leaves"),
+}
+OF_CALLS = """
+declare ptr @wengert_call(ptr, ptr, i64)
+declare ptr @wengert_decline(ptr, ptr, i64)
+declare ptr @wengert_place(ptr)
+"""
+
+
 @cache
-def text() -> str:
-    """The LLVM text behind all callables."""
+def text(files: tuple[str, ...] = CALLS) -> str:
+    """The LLVM text behind all callables, or behind what is around them."""
     here = Path(__file__).parent
-    files = ("objects.ll", "history.ll", "fastcall.ll", "effects.ll", "views.ll",
-             "entering.ll", "leaves.ll")  # fmt: skip
-    parts = "".join((here / name).read_text() for name in files)
+    parts = "".join((here / name).read_text() for name in ("objects.ll", *files))
+    parts += OF_CALLS if files is AROUND else ""
     return string.Template(parts).substitute(
         TYPE=layout.TYPE,
         DATA=layout.DATA,
@@ -136,20 +149,15 @@ def text() -> str:
 
 
 @jit.kept
-def _library() -> jit.Library:
-    return object_cache.build(
-        text(),
-        [
-            "wengert_call",
-            "wengert_call_packed",
-            "wengert_to_leaves",
-            "wengert_unchanged",
-            "wengert_turn",
-            "wengert_unpack",
-        ],
-        {**layout.imports(), **arena_code().addresses},
-        options=jit.LIGHT,
-    )
+def _calls() -> jit.Library:
+    imports = {**layout.imports(), **arena_code().addresses}
+    return object_cache.build(text(), EXPORTS[CALLS], imports, options=jit.LIGHT)
+
+
+@jit.kept
+def _around() -> jit.Library:
+    imports = layout.imports() | {name: _calls().address(name) for name in EXPORTS[CALLS]}
+    return object_cache.build(text(AROUND), EXPORTS[AROUND], imports, options=jit.LIGHT)
 
 
 @cache
@@ -174,8 +182,9 @@ def unchanged(words: Sequence[tuple[int, int]]) -> Callable[[], bool]:
 
 def table_function(name: str, symbol: str, table: Table) -> Callable[..., Any]:
     """A built-in function whose `self` is a table of words."""
-    method = _MethodDef(name.encode(), _library().address(symbol), METH_FASTCALL, None)
-    table.keep += [method, _library()]
+    library = _around() if symbol in EXPORTS[AROUND] else _calls()
+    method = _MethodDef(name.encode(), library.address(symbol), METH_FASTCALL, None)
+    table.keep += [method, library, _calls()]
     return _new_function()(ctypes.addressof(method), table, None)
 
 

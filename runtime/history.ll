@@ -8,41 +8,6 @@
 ;   NumPy's users hold.
 ; - Objects that are not whole yet have null in their slots: who traverses or frees them may.
 
-declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
-declare ptr @PyObject_GetAttr(ptr, ptr)
-declare ptr @PyDict_GetItem(ptr, ptr)
-declare ptr @PyFrame_GetCode(ptr)
-declare ptr @PyFrame_GetBack(ptr)
-declare ptr @PyIter_Next(ptr)
-declare ptr @PyWeakref_NewRef(ptr, ptr)
-declare ptr @PyWeakref_GetObject(ptr)
-declare i32 @PySet_Add(ptr, ptr)
-declare i32 @PyDict_Contains(ptr, ptr)
-declare ptr @PyLong_FromVoidPtr(ptr)
-declare ptr @PyThreadState_Get()
-declare ptr @PyThreadState_GetFrame(ptr)
-declare i64 @PyThreadState_GetID(ptr)
-declare void @PyErr_Clear()
-
-define internal ptr @word(ptr %list, i64 %k) alwaysinline {
-  %p = getelementptr ptr, ptr %list, i64 %k
-  %value = load ptr, ptr %p
-  ret ptr %value
-}
-
-define internal i64 @number(ptr %list, i64 %k) alwaysinline {
-  %p = getelementptr i64, ptr %list, i64 %k
-  %value = load i64, ptr %p
-  ret i64 %value
-}
-
-; Puts a reference into a slot that holds none.
-define internal void @put(ptr %object, i64 %offset, ptr %value) alwaysinline {
-  %at = getelementptr i8, ptr %object, i64 %offset
-  store ptr %value, ptr %at
-  ret void
-}
-
 ; A new object of a class with these objects in its slots: a count, then pairs; null if there is no
 ; memory.
 define internal ptr @new_object(ptr %class, ptr %facts) {
@@ -272,7 +237,7 @@ unknown:
 }
 
 ; The user's code and where in it he is: `user_place()`.
-define internal ptr @place(ptr %p) {
+define ptr @wengert_place(ptr %p) {
 entry:
   %depth = call i64 @number(ptr %p, i64 ${P_depth})
   %first = call ptr @frame(i64 %depth)

@@ -6,11 +6,6 @@
 ; - Until gradients are computed nothing has happened, and anything unusual is left to Python.
 ; - Where the GIL was released meanwhile, leaves are looked at again.
 
-declare i32 @PyObject_IsTrue(ptr)
-declare i32 @PySet_Discard(ptr, ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-@tuple = external global i8
-
 ; What Python says to the arguments.
 define internal ptr @ask_python(ptr %l, ptr %args) {
   %slow = call ptr @word(ptr %l, i64 ${L_slow})
@@ -20,27 +15,6 @@ define internal ptr @ask_python(ptr %l, ptr %args) {
   %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %slow, ptr %node, ptr %seed,
                                                               ptr %keep, ptr null)
   ret ptr %answer
-}
-
-; Puts a reference in place of another, which is let go.
-define internal void @replace(ptr %object, i64 %offset, ptr %value) {
-  %at = getelementptr i8, ptr %object, i64 %offset
-  %before = load ptr, ptr %at
-  store ptr %value, ptr %at
-  call void @Py_DecRef(ptr %before)
-  ret void
-}
-
-define internal ptr @item(ptr %tuple, i64 %k) alwaysinline {
-  %items = getelementptr i8, ptr %tuple, i64 ${TUPLE_ITEMS}
-  %item = call ptr @word(ptr %items, i64 %k)
-  ret ptr %item
-}
-
-define internal i1 @has_type(ptr %object, ptr %class) alwaysinline {
-  %type = call ptr @field(ptr %object, i64 ${TYPE})
-  %is = icmp eq ptr %type, %class
-  ret i1 %is
 }
 
 ; Whether a slot whose offset is the k-th word holds this very object.
@@ -503,7 +477,7 @@ no:
 define internal i1 @conclude(ptr %l, ptr %node, ptr %keep, ptr %found, ptr %grads) {
 entry:
   %whence = call ptr @word(ptr %l, i64 ${L_whence})
-  %place = call ptr @place(ptr %whence)
+  %place = call ptr @wengert_place(ptr %whence)
   %lost = icmp eq ptr %place, null
   br i1 %lost, label %no, label %number
 number:

@@ -1,4 +1,4 @@
-; Reading and holding Python objects from native code: the first half of fastcall.ll.
+; Reading and holding Python objects from native code: before all that fastcall.py compiles.
 ; Words after a dollar are offsets from layout.py.
 
 declare void @Py_IncRef(ptr)
@@ -12,11 +12,39 @@ declare ptr @PyObject_CallObject(ptr, ptr)
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare ptr @PyArray_NewCopy(ptr, i32)
+declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
+declare ptr @PyObject_GetAttr(ptr, ptr)
+declare ptr @PyDict_GetItem(ptr, ptr)
+declare ptr @PyFrame_GetCode(ptr)
+declare ptr @PyFrame_GetBack(ptr)
+declare ptr @PyIter_Next(ptr)
+declare ptr @PyWeakref_NewRef(ptr, ptr)
+declare ptr @PyWeakref_GetObject(ptr)
+declare i32 @PySet_Add(ptr, ptr)
+declare i32 @PyDict_Contains(ptr, ptr)
+declare ptr @PyLong_FromVoidPtr(ptr)
+declare ptr @PyThreadState_Get()
+declare ptr @PyThreadState_GetFrame(ptr)
+declare i64 @PyThreadState_GetID(ptr)
+declare void @PyErr_Clear()
+declare ptr @PyList_New(i64)
+declare i32 @PyList_SetItem(ptr, i64, ptr)
+declare ptr @PyDict_New()
+declare i32 @PyDict_SetItem(ptr, ptr, ptr)
+declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
+declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
+declare ptr @PyObject_GenericGetDict(ptr, ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare i32 @PyObject_IsTrue(ptr)
+declare i32 @PySet_Discard(ptr, ptr)
+declare i64 @PyLong_AsLongLong(ptr)
 @None = external global i8
 @True = external global i8
 @False = external global i8
 @NotImplemented = external global i8
 @ndarray = external global i8
+@tuple = external global i8
 
 ; What an argument or a result must be
 %Record = type { ptr, i64, i64, ptr, i32, i32, ptr, ptr, i64, i64, i64, ptr, i64 }
@@ -25,10 +53,75 @@ declare ptr @PyArray_NewCopy(ptr, i32)
 ; 11 facts of the holder or number, or null: a count, and as many offsets and what must be there
 ; 12 where the entry wants the pointer, among all pointers; negative if it does not
 
+; Followed by a %Record for each argument, then for each result
+%Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, ptr, i64, ptr, ptr, ptr, ptr,
+                ptr, ptr, i64, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+; 0 arguments  1 results  2 entry  3 flags  4 arena  5 arena's size  6 slow  7 pairs  8 their list
+; 9 how many pointers the entry takes  10 those that are always the same: a count, places, pointers
+; 11 memory that must be as listed  12 and 13 objects to hold while the GIL is released
+; 14 the history that results get, or null  15 modes of the thread that must be so, or null
+; 16 a counter of calls that ran, or null  17 the answer where there is no slow path
+; 18 what is given the status, or null  19 how many of the results are shown: the rest is saved
+; 20 how arguments are taken apart (entering.ll), or null  21 words that tell that numbers are up to date, or null  22 what
+; makes them so  23 effects, or null  24 how to find the user's place, or null  25 how the answer is
+; put together, or null  26 the random states that the history gets, or null
+
 define internal ptr @field(ptr %object, i64 %offset) alwaysinline {
   %at = getelementptr i8, ptr %object, i64 %offset
   %value = load ptr, ptr %at
   ret ptr %value
+}
+
+define internal ptr @word(ptr %list, i64 %k) alwaysinline {
+  %p = getelementptr ptr, ptr %list, i64 %k
+  %value = load ptr, ptr %p
+  ret ptr %value
+}
+
+define internal i64 @number(ptr %list, i64 %k) alwaysinline {
+  %p = getelementptr i64, ptr %list, i64 %k
+  %value = load i64, ptr %p
+  ret i64 %value
+}
+
+; Puts a reference into a slot that holds none.
+define internal void @put(ptr %object, i64 %offset, ptr %value) alwaysinline {
+  %at = getelementptr i8, ptr %object, i64 %offset
+  store ptr %value, ptr %at
+  ret void
+}
+
+; Puts a reference in place of another, which is let go.
+define internal void @replace(ptr %object, i64 %offset, ptr %value) {
+  %at = getelementptr i8, ptr %object, i64 %offset
+  %before = load ptr, ptr %at
+  store ptr %value, ptr %at
+  call void @Py_DecRef(ptr %before)
+  ret void
+}
+
+define internal ptr @item(ptr %tuple, i64 %k) alwaysinline {
+  %items = getelementptr i8, ptr %tuple, i64 ${TUPLE_ITEMS}
+  %item = call ptr @word(ptr %items, i64 %k)
+  ret ptr %item
+}
+
+define internal i1 @has_type(ptr %object, ptr %class) alwaysinline {
+  %type = call ptr @field(ptr %object, i64 ${TYPE})
+  %is = icmp eq ptr %type, %class
+  ret i1 %is
+}
+
+; Lets go of what may be nothing.
+define internal void @let_go(ptr %object) alwaysinline {
+entry:
+  %nothing = icmp eq ptr %object, null
+  br i1 %nothing, label %out, label %drop
+drop:
+  call void @Py_DecRef(ptr %object)
+  br label %out
+out:
+  ret void
 }
 
 define internal i1 @same_words(ptr %a, ptr %b, i64 %count) alwaysinline {
