@@ -175,12 +175,12 @@ def say_interpreted(reason: str) -> None:
     )
 
 
-def begin() -> None:
-    """A graph will be compiled soon: what all of them need is made meanwhile."""
+def begin(backward: bool = False) -> None:
+    """A graph will be compiled soon: what all of them need is made meanwhile; or all backwards."""
     if native_wanted():
         from .runtime import loading
 
-        loading.start()
+        (loading.start_backward if backward else loading.start)()
 
 
 def watch(watcher: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .compiled_node import Split
 from .custom_backwards import Customs
-from .executor import Executor
+from .executor import Executor, begin
 from .ir import reverse
 from .ir.bind import state
 from .ir.graph import RESULT, WRITE, Graph
@@ -92,6 +92,7 @@ class GraphFunction:
             parts = partition(joint, frozenset(joint.inputs[k].var for k in self.volatile))
             forward = self._executor(parts.forward)
             backward = self._executor(dead_code.run(parts.backward))
+            begin(backward=True)
             as_eager = AsEager(without_writes(recorded), self.held)
             found = self._split[wanted] = Split(self, wanted, parts, forward, backward, as_eager)
         return found

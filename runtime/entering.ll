@@ -1,5 +1,5 @@
 ; Calls with a tuple of arguments and a dict, as Python gives them, and calls that go on by the truth
-; of a value. Beside fastcall.ll. What is taken apart is described by lists (entering.py).
+; of a value. After fastcall.ll. What is taken apart is described by lists (entering.py).
 ;
 ; Invariants
 ; - Arguments that lie in containers are held until the call is done: another thread may change a
@@ -268,7 +268,7 @@ go:
 give:
   ret ptr %answer
 no:
-  %declined = call ptr @wengert_decline(ptr %table, ptr %both, i64 %nargs)
+  %declined = call ptr @decline(ptr %table, ptr %both, i64 %nargs)
   ret ptr %declined
 }
 

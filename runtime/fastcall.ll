@@ -320,7 +320,7 @@ poor:
 }
 
 ; The answer to arguments that do not fit: the slow path's, or always the same.
-define ptr @wengert_decline(ptr %table, ptr %args, i64 %nargs) noinline cold {
+define internal ptr @decline(ptr %table, ptr %args, i64 %nargs) noinline cold {
 entry:
   %slow.p = getelementptr %Table, ptr %table, i32 0, i32 6
   %slow = load ptr, ptr %slow.p
@@ -382,7 +382,7 @@ overlap:
   %apart = call i1 @apart(ptr %table, ptr %own)
   br i1 %apart, label %fitted, label %no
 no:
-  %declined = call ptr @wengert_decline(ptr %table, ptr %args, i64 %nargs)
+  %declined = call ptr @decline(ptr %table, ptr %args, i64 %nargs)
   ret ptr %declined
 fitted:
   %copied = call i64 @copy(ptr %table, ptr %own, ptr %held, ptr %copies)

@@ -97,26 +97,26 @@ def places() -> dict[str, int]:
     return {name: place for room in rooms for name, place in room.items()}
 
 
-# What is seldom needed is a module of its own: LLVM takes 0.1 s for it where the cache is empty.
-CALLS = ("history.ll", "fastcall.ll", "effects.ll", "views.ll")
-AROUND = ("entering.ll", "leaves.ll")
+# Backward to leaves is a module of its own: whole training steps do not need it.
+CALLS = ("history.ll", "fastcall.ll", "effects.ll", "views.ll", "entering.ll")
+BACKWARD = ("leaves.ll",)
 EXPORTS = {
-    CALLS: ("wengert_call", "wengert_unchanged", "wengert_decline", "wengert_place"),
-    AROUND: ("wengert_call_packed", "wengert_turn", "wengert_unpack", "wengert_to_leaves"),
-}
+    CALLS: ("wengert_call", "wengert_call_packed", "wengert_turn", "wengert_unpack",
+            "wengert_unchanged", "wengert_place"),
+    BACKWARD: ("wengert_to_leaves",),
+}  # fmt: skip
 OF_CALLS = """
 declare ptr @wengert_call(ptr, ptr, i64)
-declare ptr @wengert_decline(ptr, ptr, i64)
 declare ptr @wengert_place(ptr)
 """
 
 
 @cache
 def text(files: tuple[str, ...] = CALLS) -> str:
-    """The LLVM text behind all callables, or behind what is around them."""
+    """The LLVM text behind all callables that compute, or behind those that go backward."""
     here = Path(__file__).parent
     parts = "".join((here / name).read_text() for name in ("objects.ll", *files))
-    parts += OF_CALLS if files is AROUND else ""
+    parts += OF_CALLS if files is BACKWARD else ""
     return string.Template(parts).substitute(
         TYPE=layout.TYPE,
         DATA=layout.DATA,
@@ -155,9 +155,9 @@ def _calls() -> jit.Library:
 
 
 @jit.kept
-def _around() -> jit.Library:
+def _backward() -> jit.Library:
     imports = layout.imports() | {name: _calls().address(name) for name in EXPORTS[CALLS]}
-    return object_cache.build(text(AROUND), EXPORTS[AROUND], imports, options=jit.LIGHT)
+    return object_cache.build(text(BACKWARD), EXPORTS[BACKWARD], imports, options=jit.LIGHT)
 
 
 @cache
@@ -182,7 +182,7 @@ def unchanged(words: Sequence[tuple[int, int]]) -> Callable[[], bool]:
 
 def table_function(name: str, symbol: str, table: Table) -> Callable[..., Any]:
     """A built-in function whose `self` is a table of words."""
-    library = _around() if symbol in EXPORTS[AROUND] else _calls()
+    library = _backward() if symbol in EXPORTS[BACKWARD] else _calls()
     method = _MethodDef(name.encode(), library.address(symbol), METH_FASTCALL, None)
     table.keep += [method, library, _calls()]
     return _new_function()(ctypes.addressof(method), table, None)

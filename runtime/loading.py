@@ -109,6 +109,12 @@ def start() -> None:
            (runner_text(), jit.LIGHT), (ENTRY, jit.LIGHT), (memory.ARENA, jit.BRIEF)])  # fmt: skip
 
 
+@once
+def start_backward() -> None:
+    """Begins to compile what backward needs where it is a call of its own."""
+    ahead([(fastcall.text(fastcall.BACKWARD), jit.LIGHT)])
+
+
 def begin(module: Module) -> None:
     """Begins to compile a module of a program."""
     with _lock:
