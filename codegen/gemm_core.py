@@ -113,7 +113,7 @@ class Core:
         self.pack_columns = 8 * t.columns
         self.block_elements = self.block_rows * self.block_k + 64
         self.gap = 8  # of k, between panels of B: or all would meet in the same sets of the cache
-        self.few = (t.rows // 2, t.rows * 2 // 3)  # rows of smaller tiles
+        self.few = (t.rows * 2 // 3,)  # rows of smaller tiles: each takes LLVM 20 ms
         self.digits, self.along_k = DIGITS, ALONG_K
 
     @cached_property
