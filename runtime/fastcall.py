@@ -88,15 +88,6 @@ class Table(np.ndarray):
         self.keep = []
 
 
-def places() -> dict[str, int]:
-    """What the words of lists are called in the texts."""
-    from . import effects, entering, history, leaves, views
-
-    rooms = (history.PLACES, leaves.PLACES, effects.PLACES, effects.STEPS, entering.PLACES,
-             entering.KINDS, views.PLACES)  # fmt: skip
-    return {name: place for room in rooms for name, place in room.items()}
-
-
 # Backward to leaves is a module of its own: whole training steps do not need it.
 CALLS = ("history.ll", "fastcall.ll", "effects.ll", "views.ll", "entering.ll")
 BACKWARD = ("leaves.ll",)
@@ -109,6 +100,19 @@ OF_CALLS = """
 declare ptr @wengert_call(ptr, ptr, i64)
 declare ptr @wengert_place(ptr)
 """
+
+
+def places(files: tuple[str, ...]) -> dict[str, int]:
+    """What the words of lists are called in the texts."""
+    if files is BACKWARD:
+        from . import leaves
+
+        return leaves.PLACES
+    from . import effects, entering, history, views
+
+    rooms = (history.PLACES, effects.PLACES, effects.STEPS, entering.PLACES, entering.KINDS,
+             views.PLACES)  # fmt: skip
+    return {name: place for room in rooms for name, place in room.items()}
 
 
 @cache
@@ -144,7 +148,7 @@ def text(files: tuple[str, ...] = CALLS) -> str:
         SET_USED=layout.SET_USED,
         WRITEABLE=layout.WRITEABLE,
         WRITEABLE_FLAGS=layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE,
-        **places(),
+        **places(files),
     )
 
 
