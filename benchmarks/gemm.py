@@ -6,7 +6,7 @@
 Contenders take turns, round by round; the least time of each counts. With several threads say
 `--apart`: idle threads of one pool spin for a while and would take the other's core, so each
 contender runs all its rounds after a pause. Cores that are shared make any row seem slow at times:
-`--again RATIO` measures rows below it longer, all contenders alike, so that minima settle. `--kinds`
+`--again RATIO` measures rows below it longer, all contenders alike, until minima settle. `--kinds`
 times every kind of kernel that can compute a shape, to check the rule in codegen/gemm.py.
 """
 
