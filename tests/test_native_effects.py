@@ -2,12 +2,13 @@
 
 import collections
 import dataclasses
-import gc
 import inspect
 import sys
 
 import pytest
 import wengert as torch
+from native_calls import check_references
+from native_calls import settled_natively as settled
 from wengert import nn
 from wengert.nn import functional as F
 from wengert.pytree import flatten
@@ -30,15 +31,6 @@ class Slotted:
 
 
 Point = collections.namedtuple("Point", "a b")
-
-
-def settled(function, *args):
-    """The result once the call is bound, which native code alone serves."""
-    for _ in range(4):
-        function(*args)
-    result = function(*args)
-    assert inspect.isbuiltin(function.hot[0])
-    return result
 
 
 def leaf(*values):
@@ -246,17 +238,7 @@ def test_results_are_put_together_and_leave_no_references(form):
         for ours, theirs in zip(*both):
             assert (ours is theirs) or torch.equal(ours, theirs)
     watched = [*args, function, None, 0, True, "a", (), Pair, sys._getframe().f_code]
-
-    def count():
-        gc.collect()
-        return [sys.getrefcount(w) for w in watched], len(gc.get_objects())
-
-    before = count()
-    for _ in range(1000):
-        function(*args)
-    after = count()
-    assert all(abs(new - old) < 50 for old, new in zip(before[0], after[0]))
-    assert abs(after[1] - before[1]) < 100
+    check_references(watched, lambda: function(*args))
 
 
 def nestings(x, y):

@@ -9,17 +9,11 @@ import weakref
 import numpy as np
 import pytest
 import wengert as torch
+from native_calls import check_references, settled
 from wengert import nn
 from wengert.runtime import watch
 
 native = pytest.mark.skipif(bool(watch.trouble()), reason="calls are not bound here")
-
-
-def settled(function, *args, **kwargs):
-    """The result once the call is bound."""
-    for _ in range(4):
-        function(*args, **kwargs)
-    return function(*args, **kwargs)
 
 
 def leaf(*values):
@@ -177,18 +171,11 @@ def test_calls_leave_no_references(form):
     settled(function, *args)
     watched = [x, y, x._array, module.weight, function, sys._getframe().f_code, None, 0, True]
 
-    def count():
-        gc.collect()
-        return [sys.getrefcount(w) for w in watched], len(gc.get_objects())
-
-    before = count()
-    for _ in range(1000):
+    def run():
         function(*args)
         function(*args).sum().backward()
-    after = count()
-    for old, new in zip(before[0], after[0]):
-        assert abs(new - old) < 50
-    assert abs(after[1] - before[1]) < 100
+
+    check_references(watched, run)
 
 
 def test_a_call_that_native_code_gives_up_runs_the_body():

@@ -1,11 +1,11 @@
 """Views of results that native code makes (runtime/views.ll): they are as `look` makes them."""
 
-import gc
-import inspect
 import sys
 
 import pytest
 import wengert as torch
+from native_calls import check_references
+from native_calls import settled_natively as settled
 from wengert.runtime import watch
 
 if watch.trouble():
@@ -33,15 +33,6 @@ FORMS = {
 def tensors(grad=True):
     torch.manual_seed(5)
     return [torch.rand(3, 4).requires_grad_(grad) for _ in range(2)]
-
-
-def settled(function, *args):
-    """The result once the call is native."""
-    for _ in range(4):
-        function(*args)
-    result = function(*args)
-    assert inspect.isbuiltin(function.hot[0])
-    return result
 
 
 def flat(result):
@@ -98,17 +89,7 @@ def test_views_leave_no_references(form):
     view = next((t._view for t in flat(function(*args)) if t._view is not None), None)
     chain = () if view is None else view.chain
     watched = [*args, chain, None, 0, (), sys._getframe().f_code, function]
-
-    def count():
-        gc.collect()
-        return [sys.getrefcount(w) for w in watched], len(gc.get_objects())
-
-    before = count()
-    for _ in range(1000):
-        function(*args)
-    after = count()
-    assert all(abs(new - old) < 50 for old, new in zip(before[0], after[0]))
-    assert abs(after[1] - before[1]) < 100
+    check_references(watched, lambda: function(*args))
 
 
 def test_the_results_of_one_op_have_one_node():
