@@ -188,7 +188,7 @@ def table_function(name: str, symbol: str, table: Table) -> Callable[..., Any]:
     """A built-in function whose `self` is a table of words."""
     library = _backward() if symbol in EXPORTS[BACKWARD] else _calls()
     method = _MethodDef(name.encode(), library.address(symbol), METH_FASTCALL, None)
-    table.keep += [method, library, _calls()]
+    table.keep += [method, library]
     return _new_function()(ctypes.addressof(method), table, None)
 
 
