@@ -40,7 +40,7 @@ def put(holder: Any, values: dict[int, Any]) -> None:
     if type(holder) is list:
         holder[:] = [values.get(id(item), item) for item in holder]
     elif isinstance(holder, dict):
-        for name, item in list(holder.items()):
+        for name, item in dict(holder).items():
             if id(item) in values:
                 holder[name] = values[id(item)]
     elif isinstance(holder, types.CellType):

@@ -64,7 +64,8 @@ def watch_library() -> None:
     """From now on replacements are seen; modules may be loaded later, so this is asked often."""
     patches.is_watching = True
     package = __name__.partition(".")[0]
-    for name, module in list(sys.modules.items()):
+    for name in list(sys.modules):  # making its items may let an import in
+        module = sys.modules.get(name)
         first, _, rest = name.partition(".")
         if first == package and type(module) is types.ModuleType and (
                 rest.partition(".")[0] not in ROOMS):  # fmt: skip

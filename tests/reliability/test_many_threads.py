@@ -1,6 +1,10 @@
 """Eight threads at once: eager autograd, compiled functions, grad mode, and the first call."""
 
+import gc
+import sys
 import threading
+import time
+import types
 
 import pytest
 import wengert as torch
@@ -109,3 +113,37 @@ def test_each_thread_records_for_itself():
         lambda number: torch.compile(lambda x: x * number + 1)(torch.ones(2)).tolist()
     )
     assert results == [[k + 1.0] * 2 for k in range(THREADS)]
+
+
+def test_modules_that_another_thread_loads_meanwhile():
+    """Making the items of a dict may run the collector, and so let another thread add some."""
+    stop = threading.Event()
+
+    def load():
+        while not stop.is_set():
+            for k in range(50):
+                sys.modules[f"made_{k}"] = types.ModuleType("made")
+            for k in range(50):
+                del sys.modules[f"made_{k}"]
+
+    class Noisy:
+        def __init__(self):
+            self.cycle = self
+
+        def __del__(self):
+            time.sleep(1e-5)
+
+    often, interval = gc.get_threshold(), sys.getswitchinterval()
+    thread = threading.Thread(target=load)
+    thread.start()
+    try:
+        sys.setswitchinterval(1e-6)
+        gc.set_threshold(20)
+        for _ in range(300):
+            [Noisy() for _ in range(3)]
+            torch.compile(lambda x: x)
+    finally:
+        gc.set_threshold(*often)
+        sys.setswitchinterval(interval)
+        stop.set()
+        thread.join()

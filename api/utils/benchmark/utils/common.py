@@ -157,8 +157,8 @@ class Measurement:
 
 def select_unit(t: float) -> tuple[str, float]:
     """The unit in which a time has one to three figures before the point, and its seconds."""
-    with np.errstate(all="ignore"):
-        power = float(np.log10(np.float32(t))) // 3
+    with np.errstate(all="ignore"):  # of a float32, rounded to one: so are torch's powers of ten
+        power = float(np.float32(np.log10(float(np.float32(t))))) // 3
     unit = {-3.0: "ns", -2.0: "us", -1.0: "ms"}.get(power, "s")
     return unit, UNITS[unit]
 
