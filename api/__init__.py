@@ -113,6 +113,9 @@ get_default_dtype = _types.default_dtype
 set_default_dtype = _types.set_default_dtype
 
 globals().update(_namespace("torch"))
+# methods that torch also has as functions
+as_strided_, detach_, fill_ = Tensor.as_strided_, Tensor.detach_, Tensor.fill_
+resize_as_, zero_ = Tensor.resize_as_, Tensor.zero_
 
 from . import autograd, fft, linalg, signal, special  # noqa: E402
 from .autograd import is_anomaly_enabled  # noqa: E402

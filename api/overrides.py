@@ -6,16 +6,19 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .ir.bind import state
+from .ir.overriding import answer, in_order, is_asked
+from .tracer.subclasses import default_nowrap_functions
 from .tracer.tensor import Tensor
 
-__all__ = ["handle_torch_function", "has_torch_function", "has_torch_function_unary",
-           "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
-           "resolve_name", "wrap_torch_function"]  # fmt: skip
+__all__ = ["get_default_nowrap_functions", "handle_torch_function", "has_torch_function",
+           "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
+           "is_tensor_method_or_property", "resolve_name", "wrap_torch_function"]  # fmt: skip
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """has_torch_function(args): does the class of one of them define `__torch_function__`?"""
-    return any(hasattr(type(arg), "__torch_function__") for arg in relevant_args)
+    return state.asking and any(is_asked(type(arg)) for arg in relevant_args)
 
 
 def has_torch_function_unary(arg: Any) -> bool:
@@ -28,31 +31,16 @@ def has_torch_function_variadic(*args: Any) -> bool:
     return has_torch_function(args)
 
 
-def in_order(relevant_args: Iterable[Any]) -> list[Any]:
-    """One argument of each class that defines it; classes stand before those they inherit from."""
-    found: list[Any] = []
-    for arg in relevant_args:
-        kind = type(arg)
-        if not hasattr(kind, "__torch_function__") or any(type(a) is kind for a in found):
-            continue
-        place = next((k for k, a in enumerate(found) if issubclass(kind, type(a))), len(found))
-        found.insert(place, arg)
-    return found
-
-
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
     """handle_torch_function(function, relevant_args, *args): what the first of them answers."""
-    asked = in_order(relevant_args)
-    kinds = tuple(map(type, asked))
-    for arg in asked:
-        result = arg.__torch_function__(public_api, kinds, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    name = f"{public_api.__module__}.{public_api.__name__}"
-    raise TypeError(f"no implementation found for '{name}' on types that implement "
-                    f"__torch_function__: {[*kinds]}")  # fmt: skip
+    return answer(public_api, in_order(relevant_args), args, kwargs)
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """get_default_nowrap_functions(): what gives plain tensors, of whatever class it is asked."""
+    return set(default_nowrap_functions())
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Any:

@@ -9,6 +9,7 @@ PUBLIC = {
     "ParseError": "parser",
     "VerifyError": "verify",
     "grad": "public",
+    "instance_for": "instantiate",
     "parse": "parser",
     "run": "public",
     "trace": "public",

@@ -26,6 +26,7 @@ class _State(threading.local):
     grad_asked: bool = True  # what the user set; inference mode records nothing whatever it is
     cut: Any = None  # where grad mode was switched off, for errors about missing history
     pushing: bool = False  # is a pull made to be differentiated: the first pass of forward mode?
+    asking: bool = True  # may arguments say what functions do? Note [Asked arguments]
     # The node whose derivative rule runs now: IR building notes it as the origin of what it adds.
     origin: Any = None
 

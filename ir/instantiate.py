@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .dims import as_formulas, at_sizes
+from .formulas import Formula
 from .graph import Attrs, Graph, Input, Node, Output, Var, freeze
 
 
@@ -56,3 +57,34 @@ def inferred(node: Node, inputs: Any, attrs: Any) -> Any:
         return node.op.infer_types([None if v is None else v.type for v in inputs], dict(attrs))
     except Exception as error:
         raise NoInstance(f"{node.op.name}: {error}") from error
+
+
+def is_symbolic(graph: Graph) -> bool:
+    """Are there inputs whose sizes have names?"""
+    return any(isinstance(size, Formula) for item in graph.inputs for size in item.var.type.shape)
+
+
+def sizes_of(graph: Graph, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    """The sizes that inputs of these shapes give to names; TypeError where they contradict."""
+    sizes: dict[str, int] = {}
+    for item, shape in zip(graph.inputs, shapes):
+        for size, known in zip(shape, item.var.type.shape):
+            if isinstance(known, Formula) and len(known.names()) == 1 and (
+                    str(known) in known.names()):  # fmt: skip
+                sizes.setdefault(str(known), size)
+    for item in graph.inputs:
+        unknown = {n for s in item.var.type.shape if isinstance(s, Formula) for n in s.names()}
+        if unknown - sizes.keys():
+            raise TypeError(f"@{graph.name}: the size {min(unknown - sizes.keys())} of "
+                            f"{item.var.type} is not the size of an input")  # fmt: skip
+    return sizes
+
+
+def instance_for(graph: Graph, shapes: Sequence[tuple[int, ...]]) -> Graph:
+    """The graph of plain sizes for inputs of these shapes; the graph itself where it is plain."""
+    if not is_symbolic(graph):
+        return graph
+    try:
+        return instantiate(graph, sizes_of(graph, shapes))[0]
+    except NoInstance as error:
+        raise TypeError(f"@{graph.name} can't take inputs of these sizes: {error}") from error

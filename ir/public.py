@@ -14,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from . import interp, reverse
 from .graph import Graph
+from .instantiate import instance_for
 from .value import Value
 from .verify import verify
 
@@ -50,10 +53,12 @@ def grad(graph: Graph, wanted: Sequence[int] | None = None) -> Graph:
 def run(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
     """The values of all outputs by the reference interpreter, in order.
 
-    `inputs` are tensors, or arrays in storage form; the outputs are of the same kind.
+    `inputs` are tensors, or arrays in storage form; the outputs are of the same kind. Sizes that
+    have names in the graph are those of the inputs.
     """
     arrays = [v._array if isinstance(v, Value) else v for v in inputs]
-    results = interp.run(verify(require_graph(graph)), arrays)
+    plain = instance_for(require_graph(graph), [np.shape(a) for a in arrays])
+    results = interp.run(verify(plain), arrays)
     if not any(isinstance(v, Value) for v in inputs):
         return list(results)
     assert tensor_of is not None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .overriding import ASKED, UNASKED, among, answer, ask, in_order, turn
 from .signatures import parameter_names, positional_names
 from .types import DType, TensorType, same_shape
 
@@ -130,6 +131,10 @@ def as_called(
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
+        if ASKED:
+            answered = ask(public_form(called), args, kwargs)
+            if answered is not UNASKED:
+                return answered
         if kinds:
             for value, kind in zip(args, wanted):
                 if kind is not None and value.__class__.__name__ != kind:
@@ -147,27 +152,27 @@ def as_called(
         try:
             return function(*args, **kwargs)
         except (AttributeError, TypeError) as error:
-            stranger = _overriding(args, error)
-            if stranger is None:
+            strangers = _overriding(args, error)
+            if not strangers:
                 raise _not_a_tensor(function, first, args, kwargs, error) from None
-        kind = type(stranger)
-        return kind.__torch_function__(called, (kind,), args, kwargs)
+        return answer(public_form(called), strangers, args, kwargs)
 
     return called
 
 
-def _overriding(args: Any, error: Exception) -> Any:
-    """The argument that defines what the function does, by `__torch_function__`, if there is one.
+def public_form(called: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that users know: short ways may lie before `called`."""
+    return getattr(called, "public", called)
 
-    It is looked for where a function has failed: those that take Values never ask.
+
+def _overriding(args: Any, error: Exception) -> list[Any]:
+    """The arguments that define what the function does, by `__torch_function__`.
+
+    They are looked for where a function has failed: those that take Values need not ask.
     """
     if isinstance(getattr(error, "obj", None), Value):
-        return error.obj if hasattr(type(error.obj), "__torch_function__") else None  # type: ignore[attr-defined]
-    for value in args:
-        for item in value if isinstance(value, list | tuple) else (value,):
-            if hasattr(type(item), "__torch_function__"):
-                return item
-    return None
+        return [error.obj] if turn(type(error.obj)) == "late" else []  # type: ignore[attr-defined]
+    return in_order(among(args))
 
 
 # What may stand for a bool or an int; bools are no ints here.
@@ -231,18 +236,20 @@ def _with_out(function: Function) -> Callable[..., Any]:
     called = as_called(call, 1, takes_out=call.out != "none")  # type: ignore[attr-defined]
     called.__name__ = called.__qualname__ = function.name
     if short is None:
-        return called if recalled is None else recalled(called)
+        called.public = made = called if recalled is None else recalled(called)  # type: ignore[attr-defined]
+        return made
     count = len(positional_names(call))
 
     @functools.wraps(call)
     def briefly(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != count or not isinstance(args[0], Value):
+        if kwargs or len(args) != count or ASKED or not isinstance(args[0], Value):
             return called(*args, **kwargs)
         try:
             return short(*args)
         except AttributeError:  # it says of whom, or asks that one
             return called(*args)
 
+    called.public = briefly  # type: ignore[attr-defined]
     return briefly
 
 

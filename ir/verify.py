@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .formulas import Formula
 from .graph import GRAD_OF, INPUT_KINDS, OUTPUT_KINDS, RANDOM, WRITE, Graph, Node, Output, Var
 from .lifetimes import Lifetimes
 from .ops.drawing import STATE, sample
@@ -21,6 +22,9 @@ def verify(graph: Graph) -> Graph:
     """Returns the graph if it is valid, and the graphs inside it are."""
     if not NAME.fullmatch(graph.name):
         raise VerifyError(f"@{graph.name}: the name of a graph must be a word")
+    if any(isinstance(size, Formula) for item in graph.inputs for size in item.var.type.shape):
+        raise VerifyError(f"@{graph.name}: its sizes have names, and are known when it runs; "
+                          "verify ir.instance_for(graph, shapes_of_inputs)")  # fmt: skip
     defined = check_inputs(graph)
     for index, node in enumerate(graph.nodes):
         problem = (check_operands(node, defined) or check_attributes(node) or check_types(node)

@@ -98,14 +98,6 @@ def dequantize(self: Tensor) -> Any:
     return self.float()
 
 
-@method
-def as_subclass(self: Tensor, cls: Any) -> Any:
-    """The same memory as a tensor of class `cls`."""
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise must_be("as_subclass", "cls", "subclass of Tensor", cls, 1)
-    return Tensor._make_subclass(cls, self.detach())
-
-
 # --- what cannot be asked of a dense CPU tensor --------------------------------------------------
 
 _SPARSE = "it is asked of a dense tensor; sparse ones are in coordinate form, see to_sparse()"

@@ -12,6 +12,7 @@ from ..ir.op import TABLE
 from ..ir.ops.creation import filled, shape_in, shape_of
 from ..ir.ops.kinds import require_value
 from ..ir.ops.layouts import order_of
+from ..ir.overriding import asking
 from ..ir.types import FLOAT, DType, default_dtype
 from .data import check_array, from_data, infer_dtype
 from .scalars import plain_number
@@ -196,7 +197,7 @@ def _like(name: str, value: int) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input): of the input's shape and dtype."
-    return function
+    return asking(function)
 
 
 zeros_like = _like("zeros_like", 0)
@@ -204,6 +205,7 @@ ones_like = _like("ones_like", 1)
 empty_like = _like("empty_like", 0)
 
 
+@asking
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, layout: Any = None, memory_format: Any = None,
               pin_memory: bool = False) -> Tensor:  # fmt: skip

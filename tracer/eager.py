@@ -14,6 +14,7 @@ from ..ir.arguments import must_be
 from ..ir.bind import install_bottom, state
 from ..ir.op import Op
 from ..ir.ops import as_eager
+from ..ir.overriding import ASKED, UNASKED, ask
 from ..ir.types import (
     FLOAT,
     FROM_NUMPY,
@@ -50,6 +51,10 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
             result = run_plain(op, inputs, attrs)
     if result is not None:
         return result
+    if ASKED:
+        result = ask_operands(op, inputs, attrs)
+        if result is not UNASKED:
+            return result
     needs_grad = half = False
     mark = None
     arrays = []
@@ -82,6 +87,13 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         restore_dtypes(op, inputs, outputs, attrs)
     relate(op, inputs, outputs, attrs, needs_grad, mark)
     return outputs[0] if single else tuple(outputs)
+
+
+def ask_operands(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """See Note [Subclasses]."""
+    from .subclasses import function_of
+
+    return ask(function_of(op), inputs, attrs) if state.asking else UNASKED
 
 
 def first_plain(op: Op) -> Any:

@@ -17,6 +17,7 @@ from ..ir.ops.creation import shape_in, shape_of
 from ..ir.ops.drawing import draw
 from ..ir.ops.kinds import require_value
 from ..ir.ops.layouts import order_of
+from ..ir.overriding import asking
 from ..ir.types import DType, default_dtype, int64, uint8
 from . import discrete, rejection, sampling
 from .convert import escape
@@ -198,7 +199,7 @@ def _maker_like(name: str, distribution: str) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input, *, dtype=None, generator=None, requires_grad=False)."
-    return function
+    return asking(function)
 
 
 rand_like = _maker_like("rand_like", "uniform")
@@ -232,8 +233,10 @@ def _limits(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int, tup
     return 0 if short else low, high, shape_in("randint", given["size"], len(names))
 
 
+@asking
 def randint_like(input: Tensor, *args: Any, dtype: Any = None, **named: Any) -> Tensor:
     """randint_like(input, low=0, high, *, dtype=None)."""
+    require_value("randint_like", input)
     named.pop("memory_format", None)
     return randint(*args, size=tuple(input.shape), dtype=dtype or input.dtype, **named)
 

@@ -21,6 +21,15 @@ from .storage import Storage
 class _TensorMeta(Watched, type):
     """`isinstance(x, FloatTensor)` is by dtype; those classes have no instances of their own."""
 
+    def __new__(mcls, name: str, bases: Any, space: Any, **facts: Any) -> Any:
+        if not bases or space["__module__"].partition(".")[0] == __name__.partition(".")[0]:
+            return super().__new__(mcls, name, bases, space, **facts)
+        from .subclasses import admit, bases_for  # see Note [Subclasses]
+
+        made = super().__new__(mcls, name, bases_for(space["__module__"], bases), space, **facts)
+        admit(made)
+        return made
+
 
 class Tensor(Value, metaclass=_TensorMeta):
     """A multi-dimensional array that knows how it was computed."""

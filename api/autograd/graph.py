@@ -8,6 +8,7 @@ from ..tracer.hooks import (
     save_on_cpu,
     saved_tensors_hooks,
 )
+from ..tracer.mutation import allow_mutation_on_saved_tensors
 from ..tracer.tape import Node
 
 
@@ -20,7 +21,7 @@ def increment_version(tensor):
         bump(one.storage_)
 
 
-__all__ = ["GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge",
-           "increment_version", "register_multi_grad_hook", "save_on_cpu",
-           "saved_tensors_hooks"]  # fmt: skip
+__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors",
+           "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]  # fmt: skip
 found_in(__name__, GradientEdge, Node, save_on_cpu, saved_tensors_hooks)

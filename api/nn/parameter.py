@@ -8,6 +8,7 @@ from typing import Any
 from ..tracer.copying import own_attributes
 from ..tracer.creation import empty
 from ..tracer.eager import PLAIN_CLASSES
+from ..tracer.subclasses import disabled
 from ..tracer.tensor import Tensor, _TensorMeta
 
 
@@ -25,6 +26,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """Parameter(data, requires_grad=True): a tensor that modules list among their parameters."""
 
     __slots__ = ()
+    __torch_function__ = classmethod(disabled)
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
@@ -80,6 +82,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     """Buffer(data, persistent=True): a tensor that is state of a module but is not trained."""
 
     __slots__ = ()
+    __torch_function__ = classmethod(disabled)
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:

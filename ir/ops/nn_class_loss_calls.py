@@ -177,6 +177,31 @@ def cross_entropy(
     return _nll(logits, target, weight, reduction, ignore_index)
 
 
+def _logits_shape(input: Any, weight: Any, bias: Any) -> tuple[int, ...]:
+    """The shape of linear_cross_entropy's logits, after its checks."""
+    if not 1 <= input.ndim <= 2:
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if weight.ndim < 2:
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {weight.ndim}"
+        )
+    if input.shape[-1] != weight.shape[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{input.shape[-1]} and {weight.shape[-1]}, respectively"
+        )
+    out = tuple(weight.shape[:-1])
+    if bias is not None and tuple(bias.shape) != out:
+        raise RuntimeError(f"expected linear_bias shape {out}, got {tuple(bias.shape)}")
+    if len(out) > 1 and input.ndim == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(weight.shape)} requires "
+            f"batched input, (N, {input.shape[-1]}), got unbatched input with shape "
+            f"{tuple(input.shape)}"
+        )
+    return (*input.shape[:-1], *out)
+
+
 @public("linear_cross_entropy", spaces="nn.functional", method=False)
 def linear_cross_entropy(
     input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None,
@@ -186,7 +211,14 @@ def linear_cross_entropy(
     """linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None,
     reduction='mean', ignore_index=None, label_smoothing=0.0, options=None): cross_entropy of
     linear(input); `options` of torch's chunked form change nothing here."""
+    shape = _logits_shape(input, linear_weight, linear_bias)
+    if ignore_index is not None and tuple(target.shape) == shape:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if linear_weight.ndim > 2:
+        linear_weight = linear_weight.reshape(-1, linear_weight.shape[-1])
+        linear_bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = linear(input, linear_weight, linear_bias)
+    logits = logits if tuple(logits.shape) == shape else logits.reshape(shape)
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction,
                          label_smoothing=label_smoothing)  # fmt: skip
