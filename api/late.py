@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from .ir import graph, public
-from .tracer.large import Kernels
+from .tracer import sampling
+from .tracer.large import LARGE, Kernels
 from .tracer.tensor import Tensor
 
 
@@ -19,9 +21,11 @@ def trace(function: Any) -> Any:
 def compile_graph(given: graph.Graph) -> Any:
     """`Graph.compile()`."""
     from .graph_function import GraphFunction
+    from .ir.instantiate import is_symbolic
     from .ir.verify import verify
+    from .named_sizes import ForSizes
 
-    return GraphFunction(verify(given))
+    return ForSizes(given) if is_symbolic(given) else GraphFunction(verify(given))
 
 
 def install_kernels() -> None:
@@ -45,7 +49,16 @@ def first_backward(node: Any, grads: Any) -> Any:
     return Kernels.backward(node, grads)
 
 
+def first_draw(*call: Any) -> Any:
+    """`sampling.native`, once."""
+    from . import eager_draws
+
+    sampling.native = eager_draws.draw if sys.maxsize > LARGE else lambda *call: None
+    return sampling.native(*call)
+
+
 public.tracer = trace
 public.tensor_of = Tensor._wrap
 graph.compiler = compile_graph
 Kernels.forward, Kernels.backward = first_forward, first_backward
+sampling.native = first_draw

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.op import TABLE
+from ..ir.types import float32, float64, int64
 from .affine import strides_of
 from .expand import filled, padded, rule
 from .expand_scatter import update
@@ -231,35 +232,53 @@ def max_pool(x: Any, *, kernel: Ints, stride: Ints, padding: Ints, dilation: Int
     axes = tuple(range(len(lead), len(lead) + dims))
     best = TABLE["amax"](seen, dim=axes, keepdim=True)
     shape = tuple(seen.shape)
-    hit = seen.eq(best.expand(shape)).logical_or(seen.isnan())
-    place = positions(shape, size, stride, padding, dilation, dims)
-    for d in range(dims):
-        if any(pads[d]):
-            hit = hit.logical_and(inside(shape, size, stride, padding, dilation, dims, d))
-    far = filled(shape, numel(size), place.dtype)
-    first = TABLE["amin"](place.where(hit, far), dim=axes, keepdim=True)
-    return best.view((*lead, *out)), first.view((*lead, *out))
+    # Where in its window: the first maximum, or the last NaN, whose places count down. As a float,
+    # which is compared and chosen lane by lane, beside x.
+    far = 1 + sum(s * d * (k - 1) for s, d, k in zip(strides_of(size), dilation, kernel))
+    real = float64 if x.dtype.name == "float64" or far >= 2**24 else float32
+    away, back = (along(shape, len(lead), size, dilation, sign, real) for sign in (1, -1))
+    found = away.where(seen.eq(best.expand(shape)), filled(shape, far, real))
+    found = TABLE["amin"](back.where(seen.isnan(), found), dim=axes, keepdim=True)
+    found = (-1 - found).where(found.lt(0), found)
+    ends, steps = tuple(best.shape), strides_of(size)
+    strides = (*(0,) * (len(lead) + dims), *(s * t for s, t in zip(steps, stride)))
+    offset = -sum(p * s for p, s in zip(padding, steps))
+    place = COORDINATE(size=ends, strides=strides, offset=offset) + found.to(int64)
+    if any(map(any, pads)):  # a window of -inf alone: its first position that is not padding
+        starts = [coordinate(ends, len(lead) + dims + d, stride[d], -p)
+                  for d, p in enumerate(padding)]  # fmt: skip
+        entered = [entry(start, d) for start, d in zip(starts, dilation)]
+        place = flat(entered, size).where(best.eq(float("-inf")), place)
+    return best.view((*lead, *out)), place.view((*lead, *out))
 
 
-def positions(shape: Ints, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
-              dims: int) -> Any:  # fmt: skip
-    """The flat position, in the plane without padding, of each position of each window."""
-    steps = strides_of(size)
-    lead = len(shape) - 2 * dims
-    strides = (*(0,) * lead, *(s * d for s, d in zip(steps, dilation)),
-               *(s * t for s, t in zip(steps, stride)))  # fmt: skip
-    return COORDINATE(size=shape, strides=strides,
-                      offset=-sum(p * s for p, s in zip(padding, steps)))  # fmt: skip
-
-
-def inside(shape: Ints, size: Ints, stride: Ints, padding: Ints, dilation: Ints, dims: int,
-           d: int) -> Any:  # fmt: skip
-    """Whether dimension d of a position is not padding."""
-    lead = len(shape) - 2 * dims
+def along(shape: Ints, first: int, size: Ints, dilation: Ints, sign: int, dtype: Any) -> Any:
+    """How far each position of a window is from its start, in a plane of this size; -1 and less
+    where `sign` is."""
     strides = [0] * len(shape)
-    strides[lead + d], strides[lead + dims + d] = dilation[d], stride[d]
-    here = COORDINATE(size=shape, strides=tuple(strides), offset=-padding[d])
-    return here.ge(0).logical_and(here.lt(size[d]))
+    strides[first : first + len(size)] = [sign * s * d for s, d in zip(strides_of(size), dilation)]
+    return COORDINATE(size=shape, strides=tuple(strides), offset=min(0, sign), dtype=dtype)
+
+
+def coordinate(shape: Ints, dim: int, step: int, offset: int) -> Any:
+    strides = tuple(step if d == dim else 0 for d in range(len(shape)))
+    return COORDINATE(size=shape, strides=strides, offset=offset)
+
+
+def flat(places: list[Any], size: Ints) -> Any:
+    """The position in a plane of what has these coordinates."""
+    total = None
+    for place, step in zip(places, strides_of(size)):
+        part = place * step
+        total = part if total is None else total + part
+    return total
+
+
+def entry(start: Any, dilation: int) -> Any:
+    """The first position of a window that begins at `start` which is not before the plane."""
+    if dilation == 1:
+        return start.clamp(min=0)
+    return start.remainder(dilation).where(start.lt(0), start)
 
 
 @rule("avg_pool")

@@ -15,15 +15,15 @@ so results do not depend on the number of threads.
 from __future__ import annotations
 
 from .gemm_base import ELEMENT, SIZE, Kernel, KernelText, Matmul
-from .gemm_blocked import Blocked, meet
+from .gemm_blocked import Blocked, Tall, meet
 from .gemm_core import core_symbol, core_text, fold_symbol, fold_text
 from .gemm_kinds import Direct, Dot, Packed, Row
 from .llvm import SHORT
 from .target import DEFAULT, Target
 
 __all__ = [
-    "Blocked", "Direct", "Dot", "KernelText", "Matmul", "Packed", "Row", "core_symbol", "core_text",
-    "declarations", "emit", "fold_symbol", "fold_text", "possible",
+    "Blocked", "Direct", "Dot", "KernelText", "Matmul", "Packed", "Row", "Tall", "core_symbol",
+    "core_text", "declarations", "emit", "fold_symbol", "fold_text", "possible",
 ]  # fmt: skip
 
 
@@ -43,7 +43,9 @@ def possible(p: Matmul) -> list[type[Kernel]]:
     if p.fold is not None:
         return [Packed]
     return [
-        kind for kind in (Row, Dot, Direct, Blocked, Packed) if any(map(kind.can, orientations(p)))
+        kind
+        for kind in (Row, Dot, Direct, Blocked, Tall, Packed)
+        if any(map(kind.can, orientations(p)))
     ]
 
 
@@ -61,24 +63,36 @@ def possible(p: Matmul) -> list[type[Kernel]]:
 #   128x10x512      NN                    57               33       47
 #   4x512x784       NT              72                     26       29
 #   8x256x256       NN                    80       70      40       39
-#   4x512x784       NN                    37       38      29       34
+#   4x512x784       NN       52           37       38      29       34
 #   8x200x1000      NN                    48       73      38       53
 #   23x1000x1000    NN                    60       77      63       45
 #   12x768x3072     NN                    19       65      51       44
 #   8x1024x1024     NN                    16       37      48       35
 #   16x1024x1024    NN                    21       45      59       53
-#   4x2048x2048     NN                    12       28      25       22
+#   2x2048x2048     NN       28           16       21      15       10
+#   4x2048x2048     NN       34           19       39      24       26
 #   8x2048x2048     NN                    13       34      37       36
 #   16x2048x2048    NN                    13       41      55       53
 #   1x512x784       NN       34           30                8       31
 #   1x4096x4096     NN       15            6                5       15
 #   1x4096x4096     NT              16     5                4       14
 #   1x10x512        NN        6            9                1        4
-#   1024x16x1024    TN                    58               62       47
+#                                    tall
+#   784x2x784       TN       49   11      11                8       16
+#   784x10x784      TN            47      55               38       49
+#   784x16x784      TN            87      83               65       69
+#   784x32x784      TN            89      67               78       79
+#   784x32x128      TN            87      95               80       79
+#   2000x16x2000    TN            76      28               37       47
+#   2000x64x2000    TN            83      37               70       72
+#   1024x16x1024    TN            73      58               65       51
+#   1024x48x1024    TN            69      45               81       73
+#   2048x24x2048    TN            67      17               22       40
 # In words: dot where both lie along k and a side is short; direct while B stays in L2; few rows
-# over a larger B read it once, by blocks (a single one by streaming it); the rest is packed. A
-# direct kernel reads a few columns of every row of B, for each tile of rows again. Rows of B that
-# meet in the same sets of the cache (powers of two) are packed sooner.
+# over a larger B read it once, by blocks (up to four by streaming it); few columns of an A that is
+# stored by columns read that once, by blocks (tall); the rest is packed. A direct kernel reads a
+# few columns of every row of B, for each tile of rows again. Rows of B that meet in the same sets
+# of the cache (powers of two) are packed sooner.
 
 
 def choose(p: Matmul, in_place: bool = False) -> type[Kernel]:
@@ -90,22 +104,44 @@ def choose(p: Matmul, in_place: bool = False) -> type[Kernel]:
     if not kinds:
         raise ValueError(f"{p.name}: C has strides {p.c}; one of them must be 1, so copy it first")
     short, b_bytes = min(p.m, p.n), p.k * max(p.m, p.n) * SIZE[ELEMENT[p.dtype]]
-    if Row in kinds and b_bytes > 2**15:
+    if Row in kinds and is_streamed(p):
         return Row
     if Dot in kinds and ((short < 16 and p.k >= 32) or (short < 48 and p.k >= 256)):
         return Dot
     if Blocked in kinds and is_read_once(p):
         return Blocked
+    if Tall in kinds and is_tall(p):
+        return Tall
     if Direct in kinds and (p.k == 0 or b_bytes <= 2**17 or is_skinny(p)):
         return Direct
     return Packed
 
 
+def is_streamed(p: Matmul) -> bool:
+    """Are there so few rows that factors of several rows of B fit in registers, and long sums?"""
+    q = next(q for q in orientations(p) if Row.can(q))
+    b_bytes = q.k * q.n * SIZE[ELEMENT[p.dtype]]
+    if q.m == 1:
+        return b_bytes > 2**15
+    if q.c[1] != 1:  # other kinds would have vectors of q.m lanes
+        return b_bytes > 2**15 and q.n >= 64
+    return b_bytes > 2**18 and q.n >= 256
+
+
 def is_read_once(p: Matmul) -> bool:
     """Are there few rows for a B that does not stay in cache?"""
     q = next(q for q in orientations(p) if Blocked.can(q))
-    few = 6 if meet(q) else 24
+    few = 6 if meet(q.b[0], q) else 24
     return q.m < few and q.k * q.n * SIZE[ELEMENT[p.dtype]] > 2**18
+
+
+def is_tall(p: Matmul) -> bool:
+    """Are there few columns for an A that is stored by columns and does not stay in cache?"""
+    q = next(q for q in orientations(p) if Tall.can(q))
+    size = SIZE[ELEMENT[p.dtype]]
+    if q.m * q.k * size <= 2**18 or (q.n * size % 32 and is_skinny(p)):
+        return False
+    return q.n * size <= 96 if Tall.is_slow(q) else q.n * size <= 256 and q.k > 128
 
 
 def is_skinny(p: Matmul) -> bool:
@@ -115,6 +151,8 @@ def is_skinny(p: Matmul) -> bool:
     a = q.m * q.k if q.a[1] != 1 else 0
     b = q.k * q.n if q.n > WIDEST else 0
     size = SIZE[ELEMENT[p.dtype]]
+    if q.a[0] == 1 and q.n <= WIDEST and q.k <= 128:  # what a tile reads of A stays in L1
+        return True
     return short < 24 and b * size <= 2**20 and short**3 * (a + b) * size < 2**32
 
 

@@ -3,7 +3,8 @@
 A block of `DEPTH` rows of B goes through all tiles of the chunk's columns before the next one, so
 what is read of memory is as many streams, which also ask for the block after. Sums are small and
 stay in cache: a workspace, where the rows of a tile are neighbours (rows of C may meet in the same
-sets of the cache). Chunks cut the columns.
+sets of the cache). Chunks cut the columns. `Tall` is the same with A large, and cut by rows: a
+layer's gradient of few outputs.
 
 Invariant: an element of C sums its products by blocks of k, in order, whatever the chunks.
 """
@@ -20,7 +21,9 @@ from .target import Target
 
 DEPTH = 16  # rows of B in a block; half as many if they meet in the same sets of the cache
 WAY = 1 << 12  # bytes after which addresses do
+SLOW = 1 << 10  # and from where on many do
 LEAST = 256  # columns of a chunk: shorter runs would leave memory waiting
+FEWEST = 64  # and rows of A, if that is what is large
 LINE = 64
 
 
@@ -28,8 +31,10 @@ LINE = 64
 class BlockedTile(DirectTile):
     """`void name(a, b, from, to, i64 from stride, to stride, count, i1 add, i64 ahead)`.
 
-    Sums over `count` of k go to `to`, added to what is at `from`, if so.
+    Sums over `count` of k go to `to`, added to what is at `from`, if so. `asks`: for what is ahead.
     """
+
+    asks: bool = True
 
     @property
     def parameters(self) -> str:
@@ -84,32 +89,68 @@ class BlockedTile(DirectTile):
         return "".join(f"  {line}\n" for line in lines)
 
 
+@dataclass
+class TallTile(BlockedTile):
+    """Asks for what is ahead in A."""
+
+    @property
+    def ahead(self) -> str:
+        if not self.asks:
+            return ""
+        return (f"  %far = add i64 %ka, %ahead\n"
+                f"  %line = getelementptr {self.tile.element}, ptr %a, i64 %far\n"
+                f"  call void @llvm.prefetch.p0(ptr %line, i32 0, i32 2, i32 1)\n")  # fmt: skip
+
+
 class Blocked(Grid):
     """Vectors along the columns of B, as Direct's; blocks of k outside of the tiles."""
 
     template, kind = "gemm_blocked.ll.j2", "blocked"
     stores_sums = True
+    tile_type = BlockedTile
+    reads_a = False  # is A what is large?
 
     def __init__(self, p: Matmul, target: Target):
-        self.depth = DEPTH // 2 if meet(p) else DEPTH
+        self.depth = self.depth_of(p)
         tile = best_tile(p.m, p.n, p.k, ELEMENT[p.dtype], target)
         super().__init__(p, target, tile, tile.columns)
         if p.epilogue:
-            self.pass_rows, self.pass_columns = ("0", str(p.m)), ("%first", "%last")
+            self.pass_rows, self.pass_columns = self.rows_of_chunk, self.columns_of_chunk
 
     @staticmethod
     def can(p: Matmul) -> bool:
         return p.k > 0 and p.b[1] == 1 and p.c[1] == 1
 
+    def depth_of(self, p: Matmul) -> int:
+        """Rows of B in a block; half as many if they meet in the same sets of the cache."""
+        return DEPTH // 2 if meet(p.b[0], p) else DEPTH
+
+    @property
+    def rows_of_chunk(self) -> tuple[str, str]:
+        return "0", str(self.m)
+
+    @property
+    def columns_of_chunk(self) -> tuple[str, str]:
+        return "%first", "%last"
+
     @property
     def extent(self) -> int:
         return self.n
 
+    @cached_property
+    def ahead(self) -> int:
+        """How far the next block is."""
+        return self.depth * (self.a[1] if self.reads_a else self.b[0])
+
+    @property
+    def height(self) -> int:
+        """Rows of a chunk, at most."""
+        return self.m
+
     def cut(self) -> tuple[int, int]:
         self.row_step = self.columns
         group, columns = super().cut()
-        least = -(-LEAST // self.columns) * self.columns
-        return group, max(columns, least)
+        return group, max(columns, -(-LEAST // self.columns) * self.columns)
 
     @property
     def slot_bytes(self) -> int:
@@ -119,11 +160,64 @@ class Blocked(Grid):
     @cached_property
     def tiles(self) -> list[BlockedTile]:
         p = self.product
-        return [BlockedTile(tile_name(p.name, cut), cut.tile, cut.columns, p.k, p.a, p.b[0],
-                            p.c[0], p.accumulate, None, p.swapped)
+        return [self.tile_type(tile_name(p.name, cut), cut.tile, cut.columns, p.k, p.a, p.b[0],
+                               p.c[0], p.accumulate, None, p.swapped, self.ahead > 0)
                 for cut in self.cuts()]  # fmt: skip
 
 
-def meet(p: Matmul) -> bool:
-    """Do B's rows lie so that they share a few sets of the cache?"""
-    return p.b[0] * SIZE[ELEMENT[p.dtype]] % WAY == 0
+class Tall(Blocked):
+    """A large A that is stored by columns, which are read once in order, times few columns of B.
+
+    Chunks cut the rows.
+    """
+
+    kind = "tall"
+    tile_type, reads_a = TallTile, True
+
+    @staticmethod
+    def can(p: Matmul) -> bool:
+        return Blocked.can(p) and p.a[0] == 1
+
+    def depth_of(self, p: Matmul) -> int:
+        """Columns of A in a block: many if they meet in the cache, where no next one has room."""
+        if self.is_slow(p):
+            return 128
+        return 64 if p.n % 8 else 32  # sums that end within a vector cost more
+
+    @staticmethod
+    def is_slow(p: Matmul) -> bool:
+        return meet(p.a[1], p, SLOW)
+
+    @cached_property
+    def ahead(self) -> int:
+        return 0 if self.is_slow(self.product) else super().ahead
+
+    @property
+    def rows_of_chunk(self) -> tuple[str, str]:
+        return "%first", "%last"
+
+    @property
+    def columns_of_chunk(self) -> tuple[str, str]:
+        return "0", str(self.n)
+
+    @property
+    def extent(self) -> int:
+        return self.m
+
+    @property
+    def height(self) -> int:
+        return self.chunk_rows
+
+    def cut(self) -> tuple[int, int]:
+        group, rows = Grid.cut(self)
+        return group, max(rows, -(-FEWEST // self.tile.rows) * self.tile.rows)
+
+    @property
+    def slot_bytes(self) -> int:
+        columns = -(-self.n // self.columns) * self.columns
+        return -(-self.chunk_rows * columns * SIZE[self.element] // LINE) * LINE
+
+
+def meet(stride: int, p: Matmul, way: int = WAY) -> bool:
+    """Do rows that are so many elements apart share a few sets of the cache?"""
+    return stride * SIZE[ELEMENT[p.dtype]] % way == 0

@@ -16,6 +16,10 @@ from .render import render
 from .scalar import LLVMReader, Scalar
 from .target import Target
 
+LINE = 64
+# Rows of A, and rows of B at once: factors stay in registers, the rows of B in a set of the cache
+STEPS = {1: 8, 2: 6, 3: 4, 4: 4}
+
 
 class Grid(Kernel):
     """Tiles of constant shape over A and B in place, smaller ones at the last rows and columns."""
@@ -104,39 +108,45 @@ class Dot(Grid):
 
 
 class Row(Kernel):
-    """One row of A times a B with contiguous columns; chunks cut k and have sums of their own."""
+    """A few rows of A times a B with contiguous columns, which is read once, several rows of it at
+    a time; chunks cut k and have sums of their own."""
 
     template, kind = "gemm_row.ll.j2", "row"
-    step = row_step = 8  # rows of B at once; 12 would meet in one cache set if n is a power of 2
     block = 4096  # columns whose sums stay in L1
-    pass_rows = ("0", "1")
 
     def __init__(self, p: Matmul, target: Target):
         self.size, self.short = SIZE[ELEMENT[p.dtype]], SHORT[ELEMENT[p.dtype]]
+        self.step = self.row_step = STEPS[p.m]
+        self.pass_rows, self.pass_columns = ("0", str(p.m)), ("0", str(p.n))
         super().__init__(p, target)
-        self.pass_columns = ("0", str(p.n))
         self.after = f"  call void @{self.name}.total(ptr %c, {self.extra_arguments}ptr %work)\n"
 
     @staticmethod
     def can(p: Matmul) -> bool:
-        contiguous = p.b[1] == 1 and (p.c[1] == 1 or p.n == 1)
-        return p.m == 1 and p.k > 0 and p.items == 1 and contiguous
+        return p.m in STEPS and p.k > 0 and p.items == 1 and p.b[1] == 1 and 1 in (*p.c, p.n)
 
     @property
     def extent(self) -> int:
         return self.k
 
     @property
+    def pitch(self) -> int:
+        """Elements between sums of neighbouring rows, which do not meet in the cache."""
+        line = LINE // self.size
+        return (-(-self.n // line) + 1) * line
+
+    @property
     def slot_bytes(self) -> int:
-        return -(-self.n * self.size // 64) * 64
+        return self.m * self.pitch * self.size
 
     def finished(self, s: LLVMReader) -> Scalar:
         """The chunks' sums in their order, after what C held."""
         dtype = DTYPE[self.element]
         total = s.load("%pass.c", dtype) if self.product.accumulate else None
+        s.m.effect(f"%at.row = mul i64 %pass.i, {self.pitch}")
+        s.m.effect("%at = add i64 %at.row, %pass.j")
         for chunk in range(self.row_chunks):
-            at = chunk * self.slot_bytes // self.size
-            s.m.effect(f"%at.{chunk} = add i64 %pass.j, {at}")
+            s.m.effect(f"%at.{chunk} = add i64 %at, {chunk * self.slot_bytes // self.size}")
             s.m.effect(f"%sum.{chunk} = getelementptr inbounds {self.element}, ptr %work, "
                        f"i64 %at.{chunk}")  # fmt: skip
             part = s.load(f"%sum.{chunk}", dtype)

@@ -222,7 +222,7 @@ class Lowering:
         if node.op.name in ("iota", "coordinate"):
             e = self.plan.coordinate(node.outputs[0], e, self.kernel.sizes)
             at = self.add(Instr(COORDINATE, "int64", e.depends_on(), self.indices(e), expr=e))
-            if node.op.name == "coordinate":
+            if node.op.name == "coordinate" and dtype == "int64":
                 return at
             return self.add(Instr(APPLY, dtype, self.loops_of(at), (at,), node))
         return self.add(Instr(CONSTANT, dtype, frozenset(), (), node))

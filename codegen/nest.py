@@ -10,9 +10,9 @@ Work is cut into chunks by sizes alone, so that results do not depend on the num
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .kernel import COORDINATE, STORE, Kernel
+from .kernel import COORDINATE, STORE, Instr, Kernel
 
 COLUMNS = 64  # results that a turn computes in column form: a vector or a few of them
 GRAIN = 1 << 14  # cheap instructions per chunk: about 4 us
@@ -55,14 +55,11 @@ def arrange(kernel: Kernel, columns: bool = True) -> Nest:
     used = [d for d, n in enumerate(kernel.sizes) if n != 1]
     outer = [d for d in used if d not in kernel.inner]
     inner = [d for d in used if d in kernel.inner]
-    tiled = False
-    if kernel.free is None:
-        form, outer, inner = _order(kernel, outer, inner, columns)
-        outer, tiled = _across(kernel, outer) if form == "map" else (outer, False)
-    else:
-        form = "map"
     coefs = {k: (i.access.strides if i.access else i.expr.coefs)  # type: ignore[union-attr]
              for k, i in enumerate(kernel.instrs) if i.access or i.kind == COORDINATE}  # fmt: skip
+    form, tiled = "map", False
+    if kernel.free is None:
+        form, outer, inner, tiled = _ordered(kernel, outer, inner, coefs, columns)
     free = kernel.free or 0
     first = _join(kernel, [d for d in outer if d < free], coefs)
     rest = _join(kernel, [d for d in outer if d >= free], coefs)
@@ -80,6 +77,40 @@ def arrange(kernel: Kernel, columns: bool = True) -> Nest:
         turns = math.prod(loops[:shared])
         grain = _grain(kernel, turns)
     return Nest(kernel, form, loops, count, strides, varies, shared, grain, turns, tiled)
+
+
+def _ordered(kernel: Kernel, outer: list[int], inner: list[int],
+             coefs: dict[int, tuple[int, ...]], columns: bool,
+             ) -> tuple[str, list[int], list[int], bool]:  # fmt: skip
+    """The form, the loops in their order, and whether they are cut into tiles.
+
+    Loops that were cut for a node that did not join after all count as one again.
+    """
+    above, below = _join(kernel, outer, coefs), _join(kernel, inner, coefs)
+    groups, count = above + below, len(above)
+    if len(groups) < len(outer) + len(inner):
+        kernel = _with_loops(kernel, groups, count)
+        outer, inner = list(range(count)), list(range(count, len(groups)))
+    else:
+        groups = [[d] for d in range(len(kernel.sizes))]
+    form, outer, inner = _order(kernel, outer, inner, columns)
+    outer, tiled = _across(kernel, outer) if form == "map" else (outer, False)
+    return form, [d for k in outer for d in groups[k]], [d for k in inner for d in groups[k]], tiled
+
+
+def _with_loops(kernel: Kernel, groups: list[list[int]], outer: int) -> Kernel:
+    """The kernel with one loop for each group of neighbours."""
+    where = {d: k for k, g in enumerate(groups) for d in g}
+
+    def seen(instr: Instr) -> Instr:
+        access = instr.access
+        if access is not None:
+            access = replace(access, strides=tuple(access.strides[g[-1]] for g in groups))
+        loops = frozenset(where[d] for d in instr.loops if d in where)
+        return replace(instr, loops=loops, access=access)
+
+    sizes = [math.prod(kernel.sizes[d] for d in g) for g in groups]
+    return Kernel(sizes, frozenset(range(outer, len(groups))), [seen(i) for i in kernel.instrs])
 
 
 def _order(kernel: Kernel, outer: list[int], inner: list[int], columns: bool,

@@ -60,7 +60,7 @@ def _absent(*_: Any, **__: Any) -> Any:
 WINDOW = _op("window", "self", View(), _window,
              lambda self, *, size, strides, offset: TensorType(self.dtype, size))  # fmt: skip
 COORDINATE = _op("coordinate", "", Own("coordinate"), _absent,
-                 lambda *, size, strides, offset: TensorType(int64, size))  # fmt: skip
+                 lambda *, size, strides, offset, dtype=int64: TensorType(dtype, size))  # fmt: skip
 JOINED = _op("joined", "*parts", Own("joined"), _absent,
              lambda *parts, size, regions: TensorType(parts[0].dtype, size))  # fmt: skip
 UPDATE = _op("update", "self src *indices", Own("update"), _absent,

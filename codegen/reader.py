@@ -100,6 +100,9 @@ def evaluate(s: Any, instr: Instr, operands: list[Scalar | None]) -> Scalar:
         return rounded(s, s.combine(node, start, operands[0]), dtype)
     if node.op.name == "iota":
         return iota(s, node, operands[0], dtype)
+    if node.op.name == "coordinate":
+        assert operands[0] is not None
+        return s.cast(operands[0], dtype)
     first = next((o.dtype for o in operands if o is not None), dtype)
     with s.at(id(node), first):
         result = node.op.lower.emit(s, *operands, **node.attributes)

@@ -13,8 +13,9 @@ from ..ir.types import TensorType
 from . import gemm
 from .affine import strides_of
 from .classify import CONTIGUOUS, TEMPLATES
-from .gemm_core import FIELDS, core_symbol, core_text, fold_symbol, fold_text
+from .gemm_core import FIELDS
 from .gemm_fold import Fold, merged
+from .gemm_shared import core_modules
 from .kernel import describe
 from .prelude import prelude
 from .private import numel
@@ -136,12 +137,8 @@ def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
 
 def add_core(build: Any, element: str, folds: bool) -> None:
     """Adds the modules of the packed product, with the one that folds if it is needed."""
-    symbol, fold = core_symbol(element), fold_symbol(element)
-    parts = [(symbol, core_text, "wengert_parallel")] + [(fold, fold_text, symbol)] * folds
-    for name, text, needs in parts:
-        module = Module(partial(text, element, build.target), identity(name, build.target),
-                        (name,), (needs,), True, True)  # fmt: skip
-        build.add_module(name, module)
+    for module in core_modules(element, folds, build.target):
+        build.add_module(module.symbols[0], module)
 
 
 def enter_alone(build: Any, packed: gemm.Packed, then: str, light: bool) -> str:

@@ -235,6 +235,10 @@ class Generator:
         """Where the engine is: 624 words and the position among them; 0 where that is not known."""
         return 0 if self._memory is None else int(self._bits.ctypes.state_address)
 
+    def begin_drawing(self) -> None:
+        """Native code is about to draw in the engine's memory."""
+        self._fresh = False
+
     def _engine(self) -> Array:
         """The words of mt19937 and the position of the next one, where memory is not known."""
         engine = self._bits.state["state"]

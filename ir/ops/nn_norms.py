@@ -121,19 +121,59 @@ def _kept(value: Any) -> Any:
     return None if value is None else value.unsqueeze(2)
 
 
+# The gradients share sums over each channel of each item; those over a group are made of them.
+
+
+def _in_channels(value: Any, self: Any, groups: int) -> Any:
+    """(items, groups, channels of a group, rest)."""
+    items, channels = self.shape[:2]
+    return value.reshape((items, groups, channels // groups, math.prod(self.shape[2:])))
+
+
+def _per_group(value: Any) -> Any:
+    return value.unsqueeze(2).unsqueeze(3)
+
+
+def _group_dots(grad: Any, self: Any, mean: Any, groups: int) -> Any:
+    """By channel of each item: gradient times distance from the mean."""
+    centred = _in_channels(self, self, groups) - _per_group(mean)
+    return (_in_channels(grad, self, groups) * centred).sum((3,), keepdim=True)
+
+
+def _group_sums(grad: Any, self: Any, groups: int) -> Any:
+    return _in_channels(grad, self, groups).sum((3,), keepdim=True)
+
+
+def _group_by_sums(grad: Any, self: Any, weight: Any, mean: Any, var: Any, groups: int,
+                   eps: float) -> Any:  # fmt: skip
+    along, level = _group_dots(grad, self, mean, groups), _group_sums(grad, self, groups)
+    grad = _in_channels(grad, self, groups)
+    if weight is not None:
+        weight = weight.view((1, groups, self.shape[1] // groups, 1))
+        along, level, grad = along * weight, level * weight, grad * weight
+    factor, count = _per_group((var + eps).rsqrt()), math.prod(self.shape[1:]) // groups
+    along = along.sum((2,), keepdim=True) * (factor * factor / count)
+    level = level.sum((2,), keepdim=True) / count
+    centred = _in_channels(self, self, groups) - _per_group(mean)
+    return ((grad - level - centred * along) * factor).reshape(tuple(self.shape))
+
+
 def _group_self(grad_result: Any, grad_mean: Any, grad_var: Any, self: Any, weight: Any, mean: Any,
                 var: Any, groups: int, eps: float) -> Any:  # fmt: skip
-    if grad_result is not None:
+    if grad_mean is None and grad_var is None:
+        if not in_one_go(self):
+            return _group_by_sums(grad_result, self, weight, mean, var, groups, eps)
         if weight is not None:
             grad_result = grad_result * weight.view(_channel_shape(self.ndim, self.shape[1]))
-        grad_result = _grouped(grad_result, groups)
-    if in_one_go(self) and grad_mean is None and grad_var is None:
-        total = norm_rows_grad(grad_result, _grouped(self, groups), _kept(mean), _kept(var), None,
-                               count=1, eps=eps)  # fmt: skip
+        total = norm_rows_grad(_grouped(grad_result, groups), _grouped(self, groups), _kept(mean),
+                               _kept(var), None, count=1, eps=eps)  # fmt: skip
         return total.reshape(tuple(self.shape))
-    total = standardize_vjp(_grouped(self, groups), _kept(mean), _kept(var), (2,), eps, grad_result,
+    total = standardize_vjp(_grouped(self, groups), _kept(mean), _kept(var), (2,), eps, None,
                             _kept(grad_mean), _kept(grad_var))  # fmt: skip
-    return total.reshape(tuple(self.shape))
+    total = total.reshape(tuple(self.shape))
+    if grad_result is None:
+        return total
+    return total + _group_by_sums(grad_result, self, weight, mean, var, groups, eps)
 
 
 def _channel_sum(value: Any) -> Any:
@@ -141,16 +181,19 @@ def _channel_sum(value: Any) -> Any:
 
 
 def _group_weight(grad_result: Any, self: Any, mean: Any, var: Any, groups: int, eps: float) -> Any:
-    value = (_grouped(self, groups) - _kept(mean)) * (_kept(var) + eps).rsqrt()
-    return _channel_sum(grad_result * value.reshape(tuple(self.shape)))
+    dots = _group_dots(grad_result, self, mean, groups) * _per_group((var + eps).rsqrt())
+    return dots.sum((0,)).reshape((self.shape[1],))
+
+
+def _group_bias(grad_result: Any, self: Any, groups: int) -> Any:
+    return _group_sums(grad_result, self, groups).sum((0,)).reshape((self.shape[1],))
 
 
 group_norm = define(
     "group_norm", "self weight? bias? -> result mean var", numpy=_group, infer=_group_type,
     lower=Decompose(_group_expand), node="NativeGroupNormBackward0",
     samples=_norm_samples((2, 4, 3), (4,), (4,), groups=2, eps=1e-5), many_passes=True,
-    vjp=dict(self=_group_self, weight=_group_weight,
-             bias=lambda grad_result: _channel_sum(grad_result)),
+    vjp=dict(self=_group_self, weight=_group_weight, bias=_group_bias),
 )  # fmt: skip
 
 # --- batch norm ----------------------------------------------------------------------------------

@@ -337,6 +337,8 @@ def _publish_fractional(dims: int) -> None:
             batch = input.shape[0] if input.ndim == dims + 2 else 1
             shape = (batch, input.shape[-dims - 1], dims)
             _random_samples = draw(distribution="uniform", size=shape, dtype=input.dtype)
+        if input.ndim < dims + 2:  # without a batch, the samples of the first one
+            _random_samples = _random_samples[:1]
         return fractional_max_pool(input, _random_samples, kernel=kernel, size=size)
 
     def pool(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,

@@ -10,8 +10,9 @@ from wengert.codegen.target import Target
 
 SHAPES = [(1, 1, 1), (6, 16, 4), (5, 7, 0), (37, 53, 29), (1, 40, 33), (40, 1, 33), (3, 130, 17),
           (145, 17, 257), (64, 64, 64), (70, 33, 300)]  # fmt: skip
+EDGES = [(1, 300, 1000), (300, 1, 1000), (2, 301, 1000), (96, 4, 2003), (13, 10, 77), (130, 17, 99)]
 KINDS = {"direct": gemm.Direct, "blocked": gemm.Blocked, "packed": gemm.Packed}
-ALL = {kind.kind: kind for kind in (gemm.Row, gemm.Dot, *KINDS.values())}
+ALL = {kind.kind: kind for kind in (gemm.Row, gemm.Dot, gemm.Tall, *KINDS.values())}
 
 
 def matrix(rng, rows, columns, dtype, layout):
@@ -41,7 +42,8 @@ def close(got, want, k, dtype):
 @pytest.mark.parametrize("kind,layouts", [
     ("direct", "NN"), ("direct", "TN"), ("direct", "SN"),
     ("blocked", "NN"), ("blocked", "TN"), ("blocked", "SN"),
-    ("packed", "NN"), ("packed", "NT"), ("packed", "TN"), ("packed", "TT"), ("packed", "SS"),
+    ("tall", "TN"), ("packed", "NN"), ("packed", "NT"),
+    ("packed", "TN"), ("packed", "TT"), ("packed", "SS"),
 ])  # fmt: skip
 def test_layouts(matmul, rng, kind, layouts, dtype):
     for m, n, k in SHAPES:
@@ -49,7 +51,7 @@ def test_layouts(matmul, rng, kind, layouts, dtype):
             continue
         a, b = matrix(rng, m, k, dtype, layouts[0]), matrix(rng, k, n, dtype, layouts[1])
         c = np.full((m, n), np.nan, dtype)
-        run = matmul(describe(a, b, c), KINDS[kind])
+        run = matmul(describe(a, b, c), ALL[kind])
         close(run(a, b, c), a.astype(float) @ b, k, dtype)
 
 
@@ -57,7 +59,7 @@ def test_layouts(matmul, rng, kind, layouts, dtype):
 @pytest.mark.parametrize("layouts", ["NN", "NT", "TN", "TT"])
 def test_every_possible_kind(matmul, rng, layouts, dtype):
     add = False
-    for m, n, k in [*SHAPES, (1, 300, 1000), (300, 1, 1000), (13, 10, 77)]:
+    for m, n, k in [*SHAPES, *EDGES]:
         a, b = matrix(rng, m, k, dtype, layouts[0]), matrix(rng, k, n, dtype, layouts[1])
         add = not add  # every other product is added to what is there
         for kind in gemm.possible(describe(a, b, np.empty((m, n)))):
@@ -99,12 +101,12 @@ def bias_gelu(site):
 site_strides = (1, 1)
 
 
-EPILOGUE_SHAPES = [(12, 32, 300), (13, 35, 300), (7, 5, 20), (1, 70, 40)]
+EPILOGUE_SHAPES = [(12, 32, 300), (13, 35, 300), (7, 5, 20), (1, 70, 40), (3, 70, 40)]
 
 
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("kind,shape", [
-    (kind, shape) for kind in ALL for shape in EPILOGUE_SHAPES if kind != "row" or shape[0] == 1
+    (kind, shape) for kind in ALL for shape in EPILOGUE_SHAPES if kind != "row" or shape[0] < 4
 ])  # fmt: skip
 def test_epilogue(matmul, rng, kind, swapped, shape):
     global site_strides
@@ -112,6 +114,7 @@ def test_epilogue(matmul, rng, kind, swapped, shape):
     m, n = (n, m) if kind == "row" and swapped else (m, n)
     # C by columns: the kernel computes the transpose
     layouts = ("N", "T") if kind == "dot" else ("T", "T") if swapped else ("N", "N")
+    layouts = ("T", "N") if kind == "tall" else layouts
     a, b = matrix(rng, m, k, "float32", layouts[0]), matrix(rng, k, n, "float32", layouts[1])
     c = matrix(rng, m, n, "float32", "T" if swapped else "N")
     bias, residual = matrix(rng, 1, n, "float32", "N")[0], matrix(rng, m, n, "float32", "N")
@@ -167,12 +170,15 @@ def test_other_targets_compile(name, bits, registers):
 @pytest.mark.parametrize("shape,layouts,kind", [
     ((64, 64, 64), "NN", "direct"), ((64, 64, 64), "NT", "packed"),
     ((256, 256, 256), "NN", "packed"), ((128, 10, 512), "NT", "dot"),
-    ((8, 1024, 1024), "NN", "packed"), ((4, 1024, 1024), "NN", "blocked"),
+    ((8, 1024, 1024), "NN", "packed"), ((5, 1024, 1024), "NN", "blocked"),
     ((8, 1000, 1000), "NN", "blocked"), ((16, 2048, 2048), "NN", "packed"),
     ((16, 512, 512), "NN", "blocked"), ((8, 256, 256), "NN", "direct"),
-    ((1024, 16, 1024), "TN", "packed"),
-    ((2048, 16, 1024), "NN", "direct"), ((4, 512, 784), "NN", "blocked"),
-    ((1, 512, 784), "NN", "row"),
+    ((1024, 16, 1024), "TN", "tall"), ((784, 32, 784), "TN", "tall"),
+    ((784, 10, 784), "TN", "direct"), ((784, 32, 128), "TN", "direct"),
+    ((1024, 48, 1024), "TN", "packed"), ((784, 3, 784), "TN", "row"),
+    ((2048, 16, 1024), "NN", "direct"), ((5, 512, 784), "NN", "blocked"),
+    ((1, 512, 784), "NN", "row"), ((4, 512, 784), "NN", "row"), ((2, 2048, 2048), "NN", "row"),
+    ((2, 64, 2048), "NN", "blocked"), ((3, 256, 200), "NN", "direct"),
     ((512, 1, 784), "TN", "row"), ((512, 1, 784), "NN", "dot"), ((1, 10, 512), "NN", "direct"),
 ])  # fmt: skip
 def test_choice(rng, shape, layouts, kind):
@@ -181,11 +187,14 @@ def test_choice(rng, shape, layouts, kind):
     assert gemm.choose(describe(a, b, np.empty((m, n), "float32"))).kind == kind
 
 
-@pytest.mark.parametrize("shape", [(300, 200, 400), (90, 80, 100), (1, 2000, 700), (6, 900, 700)])
-def test_same_bits_whatever_the_order_of_chunks(matmul, rng, shape):
+@pytest.mark.parametrize("shape,layout", [
+    ((300, 200, 400), "N"), ((90, 80, 100), "N"), ((1, 2000, 700), "N"), ((3, 900, 700), "N"),
+    ((6, 900, 700), "N"), ((900, 16, 700), "T"),
+])  # fmt: skip
+def test_same_bits_whatever_the_order_of_chunks(matmul, rng, shape, layout):
     """Chunks run backwards give the same bits, so threads may run them in any order."""
     m, n, k = shape
-    a, b = matrix(rng, m, k, "float32", "N"), matrix(rng, k, n, "float32", "N")
+    a, b = matrix(rng, m, k, "float32", layout), matrix(rng, k, n, "float32", "N")
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     chunk = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 

@@ -49,6 +49,7 @@ POOLS = [
     ((2, 3, 9, 7), (3, 2), (2, 1), (1, 1), (1, 2), True),
     ((1, 2, 6), (3,), (3,), (1,), (1,), True),
     ((5, 5), (2, 3), (1, 2), (0, 1), (2, 1), False),
+    ((1, 1, 1), (2, 2), (1, 1), (1, 1), (1, 1), False),  # windows larger than the plane
 ]
 
 
@@ -67,6 +68,23 @@ def test_max_pool(geometry):
     x = sample(TensorType(float32, shape), np.random.default_rng(3))
     x.reshape(-1)[::7] = -np.inf
     native(graph, [x])
+    x.reshape(-1)[::3] = np.nan  # windows with several: the last counts
+    native(graph, [x])
+    native(graph, [np.full_like(x, -np.inf)])
+
+
+def test_loops_cut_in_vain_count_as_one():
+    """The average's windows do not join the maximum's loops, which stay long enough for vectors."""
+
+    def f(x):
+        attrs = dict(kernel=(3, 3), stride=(2, 2), padding=(1, 1), ceil_mode=False)
+        best, where = TABLE["max_pool"](x, dilation=(1, 1), **attrs)
+        halved = dict(kernel=(2, 2), stride=(2, 2), padding=(0, 0), count_include_pad=True)
+        return TABLE["avg_pool"](best, ceil_mode=False, **halved), where
+
+    graph = build(f, (F, 2, 3, 56, 56))
+    kernels = native(graph).program.kernels
+    assert [k.kind for k in kernels if "amax" in k.text] == ["column"]
 
 
 @pytest.mark.parametrize("geometry", POOLS)

@@ -8,6 +8,7 @@ from wengert import backend
 from wengert.ir import packing, passes
 from wengert.ir.graph import Place
 from wengert.ir.op import TABLE
+from wengert.ir.program import Module
 from wengert.ir.types import TensorType, float32
 
 F = "float32"
@@ -67,3 +68,12 @@ def test_a_program_is_found_without_its_texts_until_they_are_read(tmp_path, monk
     found = again.found()
     assert "program" not in vars(again)
     assert [m.text for m in found.modules] == [m.text for m in made.program.modules]
+
+
+def test_modules_are_equal_by_what_is_said_of_them():
+    one = Module(lambda: "a", "m", ("f",), light=True)
+    two = Module(lambda: "b", "m", ("f",), light=True)
+    assert one == two and len({one, two}) == 1  # the identity stands for the text
+    assert one != Module(one.write, "m", ("f",)) and one != "m"
+    assert "'m', ('f',)" in repr(one)
+    assert (one.text, two.text) == ("a", "b")
