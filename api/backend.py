@@ -16,9 +16,9 @@ from .codegen.target import Target
 from .ir import packing
 from .ir.cached import cached_property
 from .ir.graph import Graph
-from .ir.program import HostCall, Program
+from .ir.program import HostCall, Module, Program
 from .runtime import jit, loading, store
-from .runtime.launch import Runnable, Segment
+from .runtime.launch import Runnable
 
 render.keep_in(store)
 
@@ -64,9 +64,18 @@ class Made:
         return self.make()
 
     def make(self, **options: Any) -> Program:
+        if "tell" in options:
+            self.tell_early(options["tell"])
         from .codegen.assemble import assemble
 
         return assemble(self.graph, target(), **options)
+
+    def tell_early(self, tell: Callable[[Module], None]) -> None:
+        """Of what is needed for certain, before the rest of the code generator is imported."""
+        from .codegen.gemm_shared import expected
+
+        for module in expected(self.graph, target()):
+            tell(module)
 
     def found(self) -> Program:
         """The Program as the store has it, without texts for reports; else as it is made.
@@ -132,30 +141,21 @@ class CompiledGraph:
 
     def profile(self, on: bool = True) -> None:
         """Measures each kernel from now on (or no longer); see `times`."""
-        for step in self.runnable.steps:
-            if isinstance(step, Segment):
-                step.profile(on)
+        self.runnable.segment.profile(on)
 
     def times(self) -> list[tuple[str, int]]:
         """(kernel, nanoseconds since profiling began), in order of execution."""
-        found = {}
-        for step in self.runnable.steps:
-            if isinstance(step, Segment):
-                found.update(zip(step.steps, step.times.tolist()))
-        steps = self.program.steps
-        return [(self.program.kernels[steps[n].kernel].name, t) for n, t in sorted(found.items())]
+        segment, steps = self.runnable.segment, self.program.steps
+        return [(self.program.kernels[steps[n].kernel].name, taken)
+                for n, taken in zip(segment.steps, segment.times.tolist())]  # fmt: skip
 
-    def last_times(self) -> list[int | None]:
-        """Nanoseconds of each step since the last time this was asked; None for host calls."""
-        found: list[int | None] = [None] * len(self.program.steps)
-        for step in self.runnable.steps:
-            if isinstance(step, Segment):
-                for number, taken in zip(step.steps, step.times.tolist()):
-                    found[number] = taken
-                step.times[:] = 0
-        for number, launch in enumerate(self.program.steps):
-            if found[number] is None and not isinstance(launch, HostCall):
-                found[number] = 0  # nothing to do, so it was left out
+    def last_times(self) -> list[int]:
+        """Nanoseconds of each step since the last time this was asked."""
+        segment = self.runnable.segment
+        found = [0] * len(self.program.steps)  # what had nothing to do was left out
+        for number, taken in zip(segment.steps, segment.times.tolist()):
+            found[number] = taken
+        segment.times[:] = 0
         return found
 
     def texts(self) -> dict[str, str]:

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from .eager_graph import EAGER
 from .finishing import NAMES, Ending, native_history
 from .holders import as_tensor, number_array, with_history
 from .ir.bind import epoch, state
-from .native_ending import after, spent_by
+from .native_ending import after, spent_by, storages
 from .replay import MISS
 from .runtime import watch
-from .runtime.effects import States
+from .runtime.effects import Effects, States
 from .runtime.expected import Argument as Expected
 from .runtime.expected import Array, Fixed, Float
 from .runtime.history import History, Input
@@ -121,7 +122,7 @@ class Binding:
         states = None
         if self.linked and self.drawing:  # backward may need to know what was drawn
             states = States(self.function.generators, Snapshot, SNAPSHOT_SLOTS)
-        effects, answer = (None, None) if self.after is None else self.after
+        effects, answer = self.after or (Effects(EAGER, versions=storages(self)), None)
         single = self.after is not None and self.end.structure is None
         return {
             "tuple_result": not single, "effects": effects, "answer": answer,
@@ -263,7 +264,8 @@ class Binding:
             if not isinstance(owner, Captured) or not isinstance(maker, Direct):
                 continue
             unset = any(owner.tensor is tensor for tensor in self.unset)
-            if unset or uses.count(maker.number) > 1 or not is_private(owner.tensor):
+            version, _ = self.function.versions.get(maker.number, (0, None))
+            if unset or uses.count(maker.number) > 1 or not is_private(owner.tensor, version):
                 continue
             grad = owner.tensor._grad
             position, dtype = self.executor.results[maker.number]
@@ -273,7 +275,10 @@ class Binding:
                 continue
             self.words += watch.of_slot(owner.tensor, "_grad")
             self.words += watch.of_body(grad)
-            self.words += [(id(grad._array), 1), *watch.of_array(grad._array)]
+            if version:
+                self.words += watch.of_body(grad._storage)
+            holders = 1 + bool(version)
+            self.words += [(id(grad._array), holders), *watch.of_array(grad._array)]
             self.fixed[len(runnable.inputs) + at] = grad._array.__array_interface__["data"][0]
             self.held.append(id(grad._array))
             recycled.add(maker.number)
@@ -398,16 +403,23 @@ def words_of(guard: Any) -> watch.Words:
         raise Unbindable from error
 
 
-def is_private(owner: Any) -> bool:
-    """Does nobody but its owner hold the gradient, and nobody but the gradient its array?"""
+def is_private(owner: Any, version: int) -> bool:
+    """Does nobody but its owner hold the gradient, and nobody but the gradient its array?
+
+    Where it was written, its storage holds that too.
+    """
     grad = owner._grad
     if type(grad) is not Tensor or grad._requires_grad or grad._array.base is not None:
         return False
-    if any(getattr(grad, slot) is not None for slot in ("_storage", "_node", "_view", "_leaf")):
+    if any(getattr(grad, slot) is not None for slot in ("_node", "_view", "_leaf")):
         return False
-    array = grad._array
-    counts = sys.getrefcount(grad), sys.getrefcount(array)
-    return counts == HELD_ONCE and array.flags.c_contiguous and array.flags.writeable
+    array, storage = grad._array, grad._storage
+    if (0 if storage is None else storage.version) != version or (version == 0) is not (
+            storage is None) or (version and storage.root is not array):  # fmt: skip
+        return False
+    counts = sys.getrefcount(grad), sys.getrefcount(array) - bool(version)
+    once = counts == HELD_ONCE and (version == 0 or sys.getrefcount(storage) == HELD_ONCE[1])
+    return once and array.flags.c_contiguous and array.flags.writeable
 
 
 def _held_once() -> tuple[int, int]:

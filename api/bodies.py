@@ -7,6 +7,9 @@ Note [Small tensors]
     Postponing an op takes some 10 us of Python, three times what an eager op with little to do
     takes in all. So a kind of call whose results are small runs eagerly from its second time on.
     An eager op on WORTH elements takes about these 10 us longer than its share of a fused kernel.
+
+    Calls like it are known again by native code (`like`), which need not be sure: whatever the call
+    is, the body does what it should.
 """
 
 from __future__ import annotations
@@ -20,14 +23,21 @@ from .environment import Environment
 from .executor import own
 from .graph_function import GraphFunction
 from .ir import interp
-from .ir.bind import interpreting
+from .ir.bind import interpreting, state
 from .ir.graph import Graph
+from .pytree import flatten
+from .runtime import fastcall, layout, watch
+from .runtime.expected import Argument, Array, Fixed, Float
 from .settings import DEFAULT, Settings
 from .tracer.deferral import Deferral, Tree
 from .tracer.recorded import graph_name
 from .tracer.steps import Assembly, Step
+from .tracer.tensor import Tensor
+from .unpacking import taking_apart
 
 WORTH = 1 << 16  # elements of a step's results, on average
+MAX_LIKE = 4  # kinds of calls that are known again
+NOTHING = layout.python_function("Py_IsInitialized")  # an entry that does nothing
 
 
 class Body:
@@ -41,12 +51,15 @@ class Body:
         self.windows: list[Window] = []
         self.calls = 0
         self.pays: dict[Any, bool] = {}  # by kind of call; see Note [Small tensors]
+        self.eager: dict[Any, Any] = {}  # by kind of call: what tells that a call is of it
 
     def __call__(self, key: Any, args: Any, kwargs: Any) -> Any:
         self.calls += 1
         if self.postpones is None:
             self.postpones = not asks_for_types(Environment(self.function, []).functions())
         if not self.postpones or not self.pays.get(key, True):
+            if key not in self.eager and len(self.eager) < MAX_LIKE:
+                self.eager[key] = like(args, kwargs)
             return self.function(*args, **kwargs)
         before = self.tree.size, self.tree.elements
         deferral = Deferral(self.tree)
@@ -57,6 +70,14 @@ class Body:
                 deferral.close()
                 if key not in self.pays:
                     self.judge(key, *before)
+
+    def is_eager(self, args: Any, kwargs: Any) -> bool:
+        """Is it a call whose body is known to run eagerly?"""
+        for fits in self.eager.values():
+            if fits(args, kwargs) is None:
+                self.calls += 1
+                return True
+        return False
 
     def judge(self, key: Any, steps: int, elements: int) -> None:
         """Decides what becomes of a kind of call, by the steps that are new with it."""
@@ -101,6 +122,28 @@ class Body:
         if self.tree.is_full:
             lines.append("    too many different segments: new ones run eagerly")
         return lines
+
+
+def like(args: Any, kwargs: Any) -> Any:
+    """A function that answers None to arguments like these in modes like now."""
+    leaves: list[Any] = []
+    taken = taking_apart(flatten((args, kwargs), leaves))
+    if watch.trouble() or taken is None or taken.taking is None:
+        return lambda args, kwargs: False
+    modes = watch.modes(state, grad_enabled=state.grad_enabled, inference=state.inference)
+    return fastcall.make(NOTHING, [*map(expected, leaves)], name="like", declined=False,
+                         taking=taken.taking, modes=modes)  # fmt: skip
+
+
+def expected(leaf: Any) -> Argument:
+    """A leaf like this one."""
+    if not isinstance(leaf, Tensor):
+        return Float() if type(leaf) is float else Fixed(leaf)
+    array = leaf._array
+    strides = None if array.flags.c_contiguous else array.strides
+    facts = (("dtype", leaf.dtype), ("_requires_grad", leaf._requires_grad))
+    return Array(leaf.dtype.storage, array.shape, strides, holder=type(leaf), slot="_array",
+                 facts=facts)  # fmt: skip
 
 
 class Window:

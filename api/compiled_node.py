@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from .arrivals import arrivals
 from .custom_backwards import Careful, gradients
 from .executor import Executor
+from .expanding import Unreadable, edges_of
 from .ir.bind import state
 from .ir.graph import RANDOM, WRITE
 from .ir.partition import Partition
@@ -18,12 +20,14 @@ from .ir.types import TensorType, uint8
 from .rewritten import AsEager
 from .to_leaves import ToLeaves
 from .tracer.batching import any_batched
+from .tracer.derive import is_silent
 from .tracer.eager import history
+from .tracer.engine import Expanded
 from .tracer.pending import memory_of
 from .tracer.readers import readers, reads_later
 from .tracer.saved import attach_edge
 from .tracer.storage import Storage, is_exposed, owner_of
-from .tracer.tape import ANOMALY, Node, describe_place, next_sequence, user_place
+from .tracer.tape import ANOMALY, AccumulateGrad, Node, describe_place, next_sequence, user_place
 from .tracer.tensor import Tensor
 
 
@@ -58,7 +62,7 @@ class Split:
     `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
     """
 
-    __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function",
+    __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function", "orders",
                  "overwritten", "parts", "rereads", "to_leaves", "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
@@ -67,6 +71,7 @@ class Split:
         self.forward, self.backward, self.as_eager = forward, backward, as_eager
         self.to_leaves: dict[int, ToLeaves | Careful] = {}  # by result
         self.album: Any = None  # see Note [Familiar graphs]
+        self.orders: dict[Any, list[int]] = {}  # see `arrivals`
         # inputs of which eager's saved values are made, and which the function itself writes over
         inputs = function.trace.inputs
         written = {o.target for o in function.trace.outputs
@@ -86,6 +91,16 @@ class Split:
             return self.backward, range(len(self.wanted))
         return self.function.reduced(self.wanted, given)  # type: ignore[no-any-return]
 
+    def arrivals(self, given: tuple[int, ...], silent: frozenset[int]) -> list[int]:
+        """Which of `wanted` gets its gradient first, second, ... in eager."""
+        known = self.orders.get((given, silent))
+        if known is None:
+            function = self.function
+            results = [function.differentiable[k] for k in given]
+            known = arrivals(function.trace, self.wanted, results, silent)
+            self.orders[given, silent] = known
+        return known
+
     def connect(self, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
         """Gives the results of a call their history."""
         node = CompiledFunctionBackward(self, inputs, saved)
@@ -100,7 +115,8 @@ class Split:
 NOTHING: Mapping[int, np.ndarray] = MappingProxyType({})
 # what is in the slots of a new node, beside what the call gives
 NEW_SLOTS: tuple[tuple[str, Any], ...] = (
-    ("before", None), ("exposed", NOTHING), ("extra", None), ("freed", None), ("given", NOTHING),
+    ("before", None), ("expansion", None), ("exposed", NOTHING), ("extra", None), ("freed", None),
+    ("given", NOTHING),
     ("held", None), ("numbers", ()), ("reference", None), ("spent", frozenset()), ("states", ()),
 )  # fmt: skip
 
@@ -110,8 +126,8 @@ class CompiledFunctionBackward(Node):
 
     __module__ = "builtins"
     joins = True
-    __slots__ = ("before", "exposed", "freed", "given", "held", "inputs", "numbers", "reference",
-                 "saved", "spent", "split", "states", "versions")  # fmt: skip
+    __slots__ = ("before", "expansion", "exposed", "freed", "given", "held", "inputs", "numbers",
+                 "reference", "saved", "spent", "split", "states", "versions")  # fmt: skip
     new_slots = NEW_SLOTS
     freed: Any
     numbers: tuple[int, ...]  # the gradients that arrived last
@@ -122,6 +138,7 @@ class CompiledFunctionBackward(Node):
     reference: Any  # among `readers`
     given: Mapping[int, np.ndarray]  # inputs that the call itself wrote over
     before: Any  # inputs as they were before somebody wrote; see Note [Written inputs]
+    expansion: Any  # edges into the nodes of its ops, by result; see Note [Errors in backward]
     # inputs that NumPy's users may write to, as they were at the call
     exposed: Mapping[int, np.ndarray]
 
@@ -172,10 +189,38 @@ class CompiledFunctionBackward(Node):
             if not same_bytes(array, memory_of(self.inputs[k])):
                 self.before = {k: array, **(self.before or {})}
 
+    def arrivals(self) -> Sequence[int]:
+        leaves = {k: e[0] for k, e in enumerate(self.edges)
+                  if e is not None and e[0].__class__ is AccumulateGrad}  # fmt: skip
+        silent = frozenset(k for k, leaf in leaves.items() if is_silent(leaf))
+        if len(silent) == len(leaves):
+            return ()
+        return [k for k in self.split.arrivals(self.numbers, silent) if k in leaves]
+
+    def is_stale(self) -> bool:
+        """Was anything written that backward may look at?"""
+        if self.before is not None or self.expansion is not None:
+            return True
+        for tensor, version in zip(self.inputs, self.versions):
+            if tensor._storage is not None and tensor._storage.version != version:
+                return True
+        held = () if self.held is None else self.held.values()
+        return any(storage.version != version for _, storage, version in held)
+
     def apply(self, grads: list[Any]) -> list[Any]:
         self.numbers = numbers_of(grads)
-        if self.freed is not None and not self.spent.isdisjoint(self.numbers):
-            raise RuntimeError(self.freed.message())
+        try:
+            if self.expansion is not None:
+                raise Unreadable
+            if self.freed is not None and not self.spent.isdisjoint(self.numbers):
+                raise Unreadable(self.freed.message())
+            return self.gradients(grads)
+        except Unreadable as error:
+            arrived = [g for g in grads if g is not None]
+            raise Expanded(error, edges_of(self, error), arrived) from None
+
+    def gradients(self, grads: list[Any]) -> list[Any]:
+        """Those of the inputs in `wanted`; raises Unreadable, where eager reads a value again."""
         if self.held is not None:
             self.check_results()
         if self.exposed:
@@ -283,7 +328,7 @@ class CompiledFunctionBackward(Node):
     def check(self, storage: Storage, version: int, what: str) -> None:
         if storage.version == version:
             return
-        raise RuntimeError(
+        raise Unreadable(
             "one of the variables needed for gradient computation has been modified by an "
             f"inplace operation: {what} of compiled {self.split.function.name}, called at "
             f"{describe_place(self.place)}, is at version {storage.version}; expected "

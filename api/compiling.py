@@ -23,7 +23,8 @@ from typing import Any
 from .bodies import Body
 from .compile_options import EAGER, check_mode_and_options, checked_backend
 from .dynamic import DynamicShapes
-from .executor import begin
+from .executor import begin, improve
+from .hooks_inside import NEW, HooksInside
 from .inspection import FAULT, MAX_KINDS, Failure, Inspected
 from .ir.bind import state
 from .ir.events import log
@@ -92,6 +93,7 @@ class CompiledFunction(Inspected):
         self.shortcuts: dict[int, Any] = {}  # by trace, those in `hot`, the oldest first
         self.specialised: set[int] = set()  # float arguments whose value is part of the key
         self.varying = Varying()  # floats that are read at each call, beside arguments
+        self.hooks = HooksInside()
         self.keep: list[Any] = []  # objects whose identity is part of a key
         functools.update_wrapper(self, function, updated=())
 
@@ -107,6 +109,8 @@ class CompiledFunction(Inspected):
 
     def call_generally(self, args: Any, kwargs: Any) -> Any:
         """A call that no shortcut serves."""
+        if self.body.eager and self.body.is_eager(args, kwargs):
+            return self.function(*args, **kwargs)
         if state.top is not state.bottom and state.top is not state.marking:
             # inside another recording or transform: inline
             return self.function(*args, **kwargs)
@@ -163,6 +167,7 @@ class CompiledFunction(Inspected):
             if len(self.shortcuts) > MAX_SHORTCUTS:
                 del self.shortcuts[next(iter(self.shortcuts))]
             self.hot = [*reversed(self.shortcuts.values())]
+        improve()
 
     def forget_shortcuts(self) -> None:
         self.shortcuts.clear()
@@ -227,7 +232,7 @@ class CompiledFunction(Inspected):
             axes = self.dynamic.axes(key, leaves)
             recording = Recording(
                 self.function, structure, leaves, self.name, self.specialised, self.varying, axes,
-                call,
+                call, self.hooks,
             )  # fmt: skip
         except Refused as refused:
             # nothing was changed by the recorder, but the body may have begun to write: the
@@ -248,11 +253,16 @@ class CompiledFunction(Inspected):
         self.tell(recording)
         if finished:
             return
+        if recording.used_of_tensors():
+            self.varying.reckons = False
+            return
         used, floats = recording.used_places() - self.specialised, recording.used_floats()
         if used or floats:
             self.specialised |= used
             self.varying.fix(floats)
             self.forget_shortcuts()
+            return
+        if NEW in recording.problems:
             return
         reason = recording.problems[0] if recording.problems else "unknown reason"
         if "Python state" in reason:

@@ -38,20 +38,23 @@ class State:
         self.environment = Environment(backward_of(node._forward_cls), held)
 
     def can_change(self) -> bool:
-        """Is there anything but code?"""
-        environment = self.environment
-        if not all(map(is_of_code, environment.guards)):
-            return True
-        found = [value for _, value in environment.findings.found]
-        return bool(environment.problems or environment.modules) or any(
-            not isinstance(value, STEADY) for value in found
-        )
+        return can_change(self.environment)
 
     def is_current(self) -> bool:
         environment = self.environment
         if environment.quick_failure() is not None:
             return False
         return environment.epoch == epoch.value or environment.failure() is None
+
+
+def can_change(environment: Environment) -> bool:
+    """Does a function read anything but code?"""
+    if not all(map(is_of_code, environment.guards)):
+        return True
+    found = [value for _, value in environment.findings.found]
+    return bool(environment.problems or environment.modules) or any(
+        not isinstance(value, STEADY) for value in found
+    )
 
 
 def is_of_code(guard: Any) -> bool:

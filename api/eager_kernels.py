@@ -161,16 +161,16 @@ def draft(what: Any, operands: tuple[Operand | None, ...]) -> Draft | None:
 
 
 class Compiler:
-    """May native code be used? None until the question has come up in earnest."""
+    """May native code be used? Not known until the question has come up in earnest."""
 
-    usable: bool | None = None
+    usable = False
     waited = 0  # elements of exact calls that NumPy computed meanwhile
     ENOUGH = 1 << 27  # by then they have cost about what loading the compiler does
 
 
 def is_ready(exact: bool, elements: int) -> bool:
     """May a call of so many elements run natively? What is exact waits until that pays."""
-    if Compiler.usable is None:
+    if not Compiler.usable:
         loaded = f"{__package__}.backend" in sys.modules
         if exact and not loaded and Compiler.waited < Compiler.ENOUGH:
             Compiler.waited += elements

@@ -7,6 +7,7 @@ can be watched.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .ir.bind import epoch
@@ -22,8 +23,9 @@ MAX_ALARMS = 8  # then watching costs more than comparing
 class Environment(Reach):
     """What a function can see, and whether it still is the same."""
 
-    def __init__(self, function: Any, leaves: list[Any], varying: Varying | None = None):
-        super().__init__(function, leaves, varying)
+    def __init__(self, function: Any, leaves: list[Any], varying: Varying | None = None,
+                 beside: Sequence[Any] = ()):  # fmt: skip
+        super().__init__(function, leaves, varying, beside)
         self.varied = self.varying.among(self.floats)
         self.loose = [guard for guard in self.guards if guard.varying]
         self.beside = self.findings.among(lambda p: p.covered and self.varying.at(p.owner))

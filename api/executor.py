@@ -183,6 +183,14 @@ def begin(backward: bool = False) -> None:
         (loading.start_backward if backward else loading.start)()
 
 
+def improve() -> None:
+    """Calls have become native ones: they get better code, see Note [Brief first]."""
+    if native_wanted():
+        from .runtime import loading
+
+        loading.improve()
+
+
 def watch(watcher: Any) -> None:
     """Calls `watcher(executor, start, nanoseconds, kernel times)` for each compiled graph that runs
     from now on; None ends it."""

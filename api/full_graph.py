@@ -19,6 +19,9 @@ class FullGraph(CompiledFunction):
 
     def limit_branches(self, key: Any, recording: Any) -> None:
         recorder = recording.recorder
+        if recording.used_of_tensors():
+            self.refusals[key] = ("what is computed of item() hands a value to Python; return the "
+                                  "tensor and read it outside")  # fmt: skip
         custom = [reason for reason in recording.problems if reason.startswith(CUSTOM)]
         if custom:
             # beside what was seen in the body itself: the rest may be the op's own doing

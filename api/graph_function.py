@@ -20,12 +20,14 @@ from .ir.graph import RESULT, WRITE, Graph
 from .ir.inline import inline
 from .ir.partition import partition
 from .ir.passes import Step, absent_gradients, checking, dead_code, optimise, strict
+from .outputs import Versions
 from .rewritten import AsEager
 from .settings import DEFAULT, Settings
 from .tracer.batching import any_batched
 from .tracer.generator import Generator
 from .tracer.random import state_of
 from .tracer.readers import readers
+from .tracer.storage import Storage
 from .tracer.tensor import Tensor
 
 
@@ -40,6 +42,7 @@ class GraphFunction:
         volatile: tuple[int, ...] = (),
         reread: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
         spends: Mapping[int, frozenset[int]] = MappingProxyType({}),
+        versions: Versions = MappingProxyType({}),
         settings: Settings = DEFAULT,
         generators: Sequence[Any] = (),
         custom: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
@@ -50,6 +53,7 @@ class GraphFunction:
         self.customs = Customs(self.trace, *custom)
         self.name = name or graph.name
         self.volatile = volatile  # inputs that a later segment writes: saved by value
+        self.versions = versions
         self.steps: dict[str, list[Step]] = {}
         self.starts: dict[str, Graph] = {}  # by stage: the graph before its passes
         self._plain: Any = None
@@ -223,7 +227,14 @@ class GraphFunction:
         executor = self.plain()
         if executor.writes and readers:
             executor.announce(inputs)
-        return executor.finish(executor.call(*[t._array for t in inputs]), inputs)
+        return self.finished(executor, executor.call(*[t._array for t in inputs]), inputs)
+
+    def finished(self, executor: Executor, arrays: Any, inputs: list[Tensor]) -> list[Tensor]:
+        """The results as tensors, whose versions count the writes of eager's."""
+        results = executor.finish(arrays, inputs)
+        for number, written in self.versions.items():
+            results[number]._storage = Storage(results[number]._array, *written)
+        return results
 
     def forward(self, wanted: tuple[int, ...]) -> Executor:
         """What runs first when the inputs in `wanted` will be asked for gradients."""
@@ -238,7 +249,7 @@ class GraphFunction:
         given = {k: inputs[k]._array.copy() for k in split.overwritten}
         arrays = forward.call(*[t._array for t in inputs])
         saved = [arrays[k] for k in forward.saved]
-        results = forward.finish(arrays, inputs)
+        results = self.finished(forward, arrays, inputs)
         node = split.connect(inputs, saved, results)
         node.states, node.given = states, given
         return results

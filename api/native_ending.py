@@ -12,7 +12,7 @@ from typing import Any
 from .eager_graph import EAGER
 from .ir.bind import state
 from .ir.types import bfloat16
-from .native_views import pattern
+from .native_views import of_argument, of_result
 from .pytree import split
 from .runtime import watch
 from .runtime.effects import Answer, Effects
@@ -28,11 +28,13 @@ from .sources import (
     GivenFloat,
     Plain,
     Reached,
+    Shared,
     SpentNode,
+    ViewOfDetached,
     ViewOfInput,
 )  # fmt: skip
 from .tracer.tape import ANOMALY
-from .unpacking import builder
+from .unpacking import builder, is_record
 
 to_item, array_of = operator.methodcaller("item"), operator.attrgetter("_array")
 
@@ -52,7 +54,7 @@ def after(binding: Any) -> tuple[Effects | None, Answer | None] | None:
     spent = sorted({made_at[maker.number] for maker in spenders(binding)})
     writes = [(-1, storage, count) for storage, count in binding.storages]
     writes += [(place, None, count) for place, count in binding.argument_writes]
-    effects = Effects(EAGER, writes, gradients, spent, SpentNode, SPENT_SLOTS)
+    effects = Effects(EAGER, writes, gradients, spent, SpentNode, SPENT_SLOTS, storages(binding))
     if gives_results(binding, made_at):
         return effects or None, None
     answer = Answer()
@@ -60,6 +62,13 @@ def after(binding: Any) -> tuple[Effects | None, Answer | None] | None:
     if not put_together(answer, binding.end.structure, makers, binding, made_at):
         return None
     return effects or None, answer
+
+
+def storages(binding: Any) -> list[tuple[int, Any]]:
+    """What was made that the body wrote, and what its storage says of that."""
+    made_at, versions = numbers_made(binding), binding.function.versions
+    return [(made_at[number], tuple(zip(("version", "written"), known)))
+            for number, known in versions.items() if number in made_at]  # fmt: skip
 
 
 def numbers_made(binding: Any) -> dict[int, int]:
@@ -113,6 +122,8 @@ def put_together(answer: Answer, structure: Any, makers: Any, binding: Any,
             return False
     if kind in (tuple, list, dict):
         answer.join(kind, len(parts), names or ())
+    elif is_record(kind, names):
+        answer.fields(kind, names)
     else:
         answer.ask(builder(kind, names, len(parts)), len(parts))
     return True
@@ -136,22 +147,47 @@ def leaf(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> b
         if not leaf(answer, maker.maker, binding, made_at):
             return False
         answer.ask(maker.of, 1)
+    elif isinstance(maker, ViewOfDetached):
+        return detached(answer, maker, binding, made_at)
+    elif getattr(maker, "counter", None) is not None:
+        return False  # several results may share it
     elif isinstance(maker, ComputedView) and maker.number in made_at and not is_spender(maker):
         spent = any(maker.number == other.number for other in spenders(binding))
-        view = None if spent else pattern(binding, maker, answer.shared)
-        if view is not None:
-            answer.view(made_at[maker.number], view)
-            binding.words += watch.of_list(ANOMALY)  # its nodes say where they come from
-        else:
-            answer.made(made_at[maker.number])
-            answer.ask(maker.of, 1)
+        answer.made(made_at[maker.number])
+        look(answer, maker, None if spent else of_result(binding, maker, answer.shared), binding)
     elif isinstance(maker, ViewOfInput):
         if not outside(answer, maker.source, binding):
             return False
-        answer.ask(maker.of, 1)
+        tensor = maker.source(binding.leaves)
+        look(answer, maker, of_argument(tensor, maker, answer.shared), binding)
     else:
         return False
     return True
+
+
+def detached(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> bool:
+    """Adds a view of what was detached, if nothing else shows that."""
+    base = maker.base
+    if isinstance(base, Shared) or base.counter is not None:
+        return False
+    if isinstance(base, ViewOfInput):
+        if not outside(answer, base.source, binding):
+            return False
+    elif base.number in made_at:
+        answer.made(made_at[base.number])
+    else:
+        return False
+    answer.ask(maker.of, 1)
+    return True
+
+
+def look(answer: Answer, maker: Any, view: Any, binding: Any) -> None:
+    """Adds the step that makes a view of the last tensor."""
+    if view is None:
+        answer.ask(maker.of, 1)
+        return
+    answer.view(view)
+    binding.words += watch.of_list(ANOMALY)  # its nodes say where they come from
 
 
 def item_of_result(answer: Answer, number: int, binding: Any, made_at: dict[int, int]) -> None:

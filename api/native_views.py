@@ -1,10 +1,11 @@
 """How native code makes the views that a compiled function gives back (`runtime/views.ll`).
 
 Note [Views by example]
-    What eager makes of a result that is looked at through a chain of view ops is always the same
-    for tensors of one layout, but for the objects that it refers to: the result, its storage and
-    its node. So a result is made up and looked at, and what comes of it is the pattern. Where it
-    holds anything else that is not known to stay, native code asks Python.
+    What eager makes of a tensor that is looked at through a chain of view ops is always the same
+    for tensors of one layout, but for the objects that it refers to: the tensor, its storage with
+    its version, its mark and its node. So a tensor is made up and looked at, and what comes of it
+    is the pattern. Where it holds anything else that is not known to stay, native code asks Python.
+    So it does for arguments that are views themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from .eager_graph import EAGER
-from .ir.bind import state
 from .ir.types import TensorType
 from .runtime import views
 from .runtime.expected import Array
@@ -23,55 +23,79 @@ from .runtime.layout import data_of
 from .sources import SpentNode
 from .tracer.saved import Plan
 from .tracer.storage import Storage, View
-from .tracer.tensor import Tensor
+from .tracer.tensor import PLAIN, Tensor
 
 MADE_ANEW = {"edges", "place", "sequence"}
 STAYS = (NoneType, bool, int, float, str, Plan, TensorType)
+MARK = "as its base"
 
 
-def pattern(binding: Any, maker: Any, shared: dict[Any, int]) -> views.View | None:
+def of_result(binding: Any, maker: Any, shared: dict[Any, int]) -> views.View | None:
     """How the view that `maker` makes is made natively, if it is; `shared` numbers nodes."""
     position, dtype = binding.executor.results[maker.number]
     expected = binding.fresh_at(position)
     base = Tensor._wrap(np.zeros(expected.shape, expected.dtype), dtype)
-    if state.inference:
-        base._mark = "inference"
-    top = None
+    written = binding.function.versions.get(maker.number)
+    if written is not None:
+        base._storage = Storage(base._array, *written)
     if binding.linked and maker.number in binding.function.differentiable:
-        top = base._node = SpentNode()
         base._nr, base._requires_grad = maker.number, True
+    return pattern(base, maker, (), shared, maker.number)
+
+
+def of_argument(tensor: Tensor, maker: Any, shared: dict[Any, int]) -> views.View | None:
+    """The same for a view of a tensor that a call is given, or finds."""
+    if type(tensor) not in PLAIN:
+        return None
+    base = Tensor._wrap(tensor._array, tensor.dtype)
+    base._requires_grad = tensor._requires_grad
+    facts = (("_view", None), ("_requires_grad", tensor._requires_grad))
+    return pattern(base, maker, facts, shared, maker.source.identity)
+
+
+def pattern(base: Tensor, maker: Any, facts: Any, shared: dict[Any, int],
+            whose: Any) -> views.View | None:  # fmt: skip
+    """What `maker` makes of such a tensor, where that has these facts."""
+    base._mark = MARK
+    version = 0 if base._storage is None else base._storage.version
+    top = None
+    if base._requires_grad:
+        top = base._node = SpentNode()
     value = maker.of(base)
-    nodes = nodes_of(value, top, maker, shared)
-    if type(value) is not Tensor or nodes is None or not seen_through(value, base):
+    nodes = nodes_of(value, top, maker, shared, whose)
+    if type(value) is not Tensor or nodes is None or not seen_through(value, base, version):
         return None
     array = value._array
-    facts = {slot: getattr(value, slot) for slot in Tensor.__slots__ if not slot.startswith("__")}
-    for slot in ("_array", "_storage", *["_node"] * bool(nodes), *["_view"] * bool(value._view)):
-        del facts[slot]
-    if facts["_grad"] is not None or facts["_leaf"] is not None or (
-            facts["_mark"] != base._mark):  # fmt: skip
+    slots = {slot: getattr(value, slot) for slot in Tensor.__slots__ if not slot.startswith("__")}
+    if slots["_grad"] is not None or slots["_leaf"] is not None or (
+            slots["_mark"] not in (None, MARK)):  # fmt: skip
         return None
+    for slot in ("_array", "_mark", "_storage", *["_node"] * bool(nodes),
+                 *["_view"] * bool(value._view)):  # fmt: skip
+        del slots[slot]
     like = Array(array.dtype, array.shape, array.strides, holder=Tensor, slot="_array",
-                 facts=tuple(facts.items()))  # fmt: skip
-    seen = [(slot, getattr(value._view, slot)) for slot in ("chain", "origin", "seen")
+                 facts=tuple(slots.items()))  # fmt: skip
+    seen = [(slot, getattr(value._view, slot)) for slot in ("chain", "origin")
             if value._view is not None]  # fmt: skip
     return views.View(EAGER, like, data_of(array) - data_of(base._array),
-                      (("version", 0), ("written", None)), View if seen else None, seen,
-                      nodes)  # fmt: skip
+                      View if seen else None, seen, nodes, value._mark is MARK, facts,
+                      maker.of)  # fmt: skip
 
 
-def seen_through(value: Tensor, base: Tensor) -> bool:
+def seen_through(value: Tensor, base: Tensor, version: int) -> bool:
     """Does a view refer to its base as usual?"""
     storage, view, array = value._storage, value._view, value._array
-    if type(storage) is not Storage or storage is not base._storage or storage.version:
+    if type(storage) is not Storage or storage is not base._storage or storage.version != version:
         return False
-    if storage.root is not base._array or array is base._array or array.base is not base._array:
+    if storage.root is not base._array or array is base._array:
+        return False
+    if array.base is not base._array and (array.base is None or array.base is not base._array.base):
         return False
     return view is None or (type(view) is View and view.base is base)
 
 
-def nodes_of(value: Tensor, top: Any, maker: Any, shared: dict[Any, int]) -> Any:
-    """The nodes from that of the result to that of its view; None where one is not usual."""
+def nodes_of(value: Tensor, top: Any, maker: Any, shared: dict[Any, int], whose: Any) -> Any:
+    """The nodes from that of a tensor to that of its view; None where one is not usual."""
     found: list[views.Node] = []
     node, number = value._node, value._nr
     chain = [(op, repr(attrs), position) for op, attrs, position in maker.chain]
@@ -83,7 +107,7 @@ def nodes_of(value: Tensor, top: Any, maker: Any, shared: dict[Any, int]) -> Any
         op, attrs, _ = chain[step]
         place = -1
         if op.multi_view:  # its results have one node
-            key = (maker.number, *chain[:step], op, attrs)
+            key = (whose, *chain[:step], op, attrs)
             place = shared.setdefault(key, len(shared))
         slots = [(slot, getattr(node, slot)) for slot in slots_of(node) if slot not in MADE_ANEW]
         found.insert(0, views.Node(type(node), slots, number, place))

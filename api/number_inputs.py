@@ -141,6 +141,12 @@ class NumberInputs:
             place for place, number, _ in self.placed if id(number) in used
         ]
 
+    def used_of_tensors(self) -> bool:
+        """Did Python see numbers that are computed of what `item()` gave?"""
+        return bool(self.recorder.of_tensors) and any(
+            id(number) not in self.numbers for number in self.recorder.used_numbers
+        )
+
     def used_numbers(self) -> set[int]:
         """Ids of the run-time numbers whose value Python saw, or may have computed with."""
         seen = {id(number) for number in self.recorder.used_numbers}

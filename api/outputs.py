@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import collections
+from collections.abc import Mapping
 from typing import Any
 
 from .ir.bind import state
@@ -17,16 +18,23 @@ from .sources import (
     ComputedFloat,
     ComputedView,
     Converted,
+    Counter,
+    CustomView,
     Direct,
     Given,
     GivenFloat,
     MadeLeaf,
     Plain,
+    Shared,
+    ViewOfDetached,
     ViewOfInput,
 )
 from .tracer.recorded import Refused
 from .tracer.scalars import RunTimeNumber
 from .tracer.tensor import Tensor
+
+# by result that the body wrote: how often, and where last
+Versions = Mapping[int, tuple[int, Any]]
 
 
 class Outputs:
@@ -48,20 +56,37 @@ class Outputs:
         self.results: list[Tensor] = []
         self.views: set[int] = set()  # ids of results that are views; see Note [Unseen bases]
         self.orders: dict[int, tuple[int, ...]] = {}  # by id of memory; see Note [Turned results]
+        self.counters: dict[int, int] = {}  # by id of storage
         owners = self.owners()
         inner = (leaf for leaf in leaves if self.recorder.is_made_leaf(leaf))
-        self.uses = self.count_uses([*leaves, *(owner._grad for owner in (*owners, *inner))])
-        # What has history comes first: results on one memory share that of the first of them.
-        history = [getattr(leaf, "_requires_grad", False) for leaf in leaves]
-        order = sorted(range(len(leaves)), key=lambda k: not history[k])
+        gradients = [t._grad for t in (*owners, *inner) if t._grad is not None]
+        self.uses = self.count_uses([*leaves, *gradients])
+        # by id of tensor: how often it is handed out, or a view of it whose base must be this one
+        shown = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        bases = [base for leaf in shown if (base := self.base_of(leaf)) is not None]
+        self.shown = collections.Counter(map(id, (*shown, *bases, *gradients)))
+        # What has history comes first, then what is no view: results on one memory share that of
+        # the first of them.
+        order = sorted(range(len(leaves)), key=lambda k: self.rank(leaves[k]))
         made = {k: self.maker(leaves[k]) for k in order}
         self.makers = [made[k] for k in range(len(leaves))]
         self.grad_effects = [self.grad_effect(owner) for owner in owners]
+
+    def rank(self, leaf: Any) -> tuple[bool, bool, bool]:
+        """Leaves of a lower rank are made first."""
+        entry = self.recorder.entries.get(id(leaf))
+        history = getattr(leaf, "_requires_grad", False)
+        return not history, entry is not None and bool(entry.chain), entry is not None and entry.cut
 
     def variables(self) -> list[Var]:
         """The Vars of the results."""
         return [self.recorder.var_of(t) if id(t) in self.views else self.whole(t)
                 for t in self.results]  # fmt: skip
+
+    def versions(self) -> Versions:
+        """Writes that eager counts in the memory of results."""
+        known = ((k, t._storage) for k, t in enumerate(self.results))
+        return {k: (s.version, s.written) for k, s in known if s is not None and s.version}
 
     def whole(self, tensor: Tensor) -> Var:
         """The memory a result lies in, in the order it is handed out; see Note [Turned results]."""
@@ -70,13 +95,13 @@ class Outputs:
         var = recorder.base_var(tensor)
         return var if order is None else recorder.turned(var, order)
 
-    def count_uses(self, leaves: list[Any]) -> Counter[int]:
+    def count_uses(self, leaves: list[Any]) -> collections.Counter[int]:
         """How many tensors lie in each piece of memory that is handed out, by its id."""
         tensors = {id(t): t for t in (x.tensor if isinstance(x, Handed) else x for x in leaves)
                    if isinstance(t, Tensor)}  # fmt: skip
         for tensor in tensors.values():
             self.recorder.var_of(tensor)
-        return Counter(id(self.recorder.entries[key].memory) for key in tensors)
+        return collections.Counter(id(self.recorder.entries[key].memory) for key in tensors)
 
     def is_all_there_is(self, leaf: Tensor, entry: Any) -> bool:
         """See Note [Unseen bases]."""
@@ -104,27 +129,82 @@ class Outputs:
         for position, external in enumerate(recorder.externals):
             if external is leaf:
                 return Given(self.recording.sources[position])
+        maker = self.view(leaf) or self.own_maker(leaf)
+        if self.shown[id(leaf)] > 1 and not isinstance(maker, Direct):
+            return Shared(id(leaf), maker)  # the same tensor each time
+        return maker
+
+    def own_maker(self, leaf: Tensor) -> Any:
+        """How a tensor that the body made is made of its memory."""
+        recorder = self.recorder
         entry = recorder.entries[id(leaf)]
-        if entry.var in recorder.custom_views and leaf._requires_grad:
-            raise Refused("the body returns a view that a custom Function made; clone() it")
         if type(leaf) is not Tensor and not entry.outside:
             raise made_inside(leaf)
         if leaf._mark == "inference" and not state.inference:
             raise Refused("the body returns what it made in inference_mode(); enter it outside")
-        if recorder.is_made_leaf(leaf):
+        if recorder.is_made_leaf(leaf) and not self.is_unseen(leaf):
             grad = None if leaf._grad is None else self.maker(leaf._grad)
             return MadeLeaf(self.value(entry, leaf, "none"), grad)
-        history = "recorded" if leaf._requires_grad else "none"
-        if history == "recorded" and is_spent(recorder, leaf):
-            history = "spent"
-        return self.value(entry, leaf, history)
+        return self.value(entry, leaf, self.history(leaf))
+
+    def history(self, leaf: Tensor) -> str:
+        """Can backward go on from a leaf?"""
+        if self.is_unseen(leaf):
+            return "unseen"
+        if not leaf._requires_grad:
+            return "none"
+        return "spent" if is_spent(self.recorder, leaf) else "recorded"
+
+    def is_unseen(self, leaf: Tensor) -> bool:
+        """Is it a view without a node, made by no_grad(), of a base with history?"""
+        view, entries = leaf._view, self.recorder.entries
+        if view is None or leaf._node is not None or leaf._grad is not None:
+            return False
+        known = entries.get(id(view.base))
+        if known is None:  # it may be that of an argument, which is a view itself
+            cut = entries[id(leaf)].memory.external is None
+        else:
+            cut = known.cut
+        return bool(view.origin and view.base._requires_grad and not cut)
+
+    def base_of(self, leaf: Tensor) -> Tensor | None:
+        """What a leaf is a view of, where that is not the whole memory with its own history: a
+        custom Function made the view, or what it shows was detached from what else is seen."""
+        entries = self.recorder.entries
+        if leaf._view is None or id(leaf) not in entries:
+            return None
+        base = leaf._view.base
+        if entries[id(leaf)].var in self.recorder.custom_views and leaf._requires_grad:
+            return base
+        known = entries.get(id(base))
+        if known is None or not known.cut or known.outside or self.uses[id(known.memory)] == 1:
+            return None
+        return None if base._requires_grad else base
+
+    def view(self, leaf: Tensor) -> Any:
+        """How such a view is made; None where it is none."""
+        base = self.base_of(leaf)
+        if base is None:
+            return None
+        view, maker = leaf._view, self.maker(base)
+        chain = as_formulas(view.chain)
+        if not leaf._requires_grad:
+            return ViewOfDetached(maker, chain, view.origin)
+        if self.history(leaf) == "spent":
+            raise Refused("the body returns a view that a custom Function made, and backward ran "
+                          "from it; clone() it")  # fmt: skip
+        self.views.add(id(leaf))
+        self.results.append(leaf)
+        return CustomView(maker, chain, view.origin, len(self.results) - 1)
 
     def value(self, entry: Any, leaf: Tensor, history: str) -> Any:
         """A view of a tensor from outside, or computed."""
         if entry.memory.external is None:
             return self.internal_result(leaf, entry, history)
         source, chain = self.recording.sources[entry.memory.external], as_formulas(entry.chain)
-        return ViewOfInput(source, chain, history == "none")
+        outside = self.recorder.externals[entry.memory.external]
+        counter = self.counter(leaf, outside)
+        return ViewOfInput(source, chain, history, origin_of(leaf), counter)
 
     def number_result(self, leaf: Any) -> Any:
         """A run-time number is handed back as the Python float it stands for."""
@@ -146,10 +226,22 @@ class Outputs:
             return Direct(number)  # only results in `needs` are given history
         back = () if order is None else ((permute_op, {"dims": inverse(order)}, 0),)
         is_base = leaf._view is None and self.uses[id(entry.memory)] == 1
-        return ComputedView(number, as_formulas((*back, *entry.chain)), history, is_base)
+        chain = as_formulas((*back, *entry.chain))
+        counter = self.counter(leaf, self.results[number])
+        return ComputedView(number, chain, history, is_base, origin_of(leaf), counter)
+
+    def counter(self, leaf: Tensor, owner: Tensor) -> Counter | None:
+        """What counts the writes of a leaf, where that is not what counts its memory's."""
+        storage = leaf._storage
+        if storage is None or storage is owner.storage_:
+            return None
+        number = self.counters.setdefault(id(storage), len(self.counters))
+        return Counter(number, storage.version, storage.written)
 
     def result_number(self, leaf: Tensor, entry: Any) -> int:
         for number, tensor in enumerate(self.results):
+            if id(tensor) in self.views:
+                continue  # nothing else lies in its memory, or it shows another result's
             if self.recorder.entries[id(tensor)].memory is entry.memory:
                 return number
         self.results.append(leaf)
@@ -167,6 +259,10 @@ class Outputs:
     def grad_effect(self, owner: Tensor) -> tuple[Any, Any]:
         maker = None if owner._grad is None else self.maker(owner._grad)
         return self.recording.owner_source(owner), maker
+
+
+def origin_of(leaf: Tensor) -> str:
+    return "" if leaf._view is None else leaf._view.origin
 
 
 def made_inside(result: Any) -> Refused:

@@ -174,7 +174,7 @@ class PackedFunction:
                 raise PackFailed(None, error) from error
             take_back()
             raise PackFailed([entry.packed for entry in node.saved], error) from error
-        results = forward.finish(arrays, inputs)[: len(slots.results)]
+        results = self.function.finished(forward, arrays, inputs)[: len(slots.results)]
         for number, position in enumerate(self.function.differentiable):
             tensor = results[position]
             tensor._node, tensor._nr, tensor._requires_grad = node, number, True

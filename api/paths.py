@@ -9,6 +9,7 @@ from typing import Any
 from .class_tests import compares_identity
 from .environment import Environment
 from .ir.graph import WRITE, Graph, Var
+from .outputs import Versions
 from .sharing import Relation, relations_of, shared_arguments
 from .sources import Argument, Captured, Fact, Identities, Number, is_same
 from .tracer.recorded import Branch
@@ -30,6 +31,7 @@ class Path:
     needs: list[int]  # results that get history
     reread: dict[int, tuple[int, ...]]  # of these: the results that their backward reads again
     spends: dict[int, frozenset[int]]  # and those that can't go backward after it
+    versions: Versions  # of results that the body wrote
     customs: dict[str, Any]  # calls of custom Functions; see Note [Custom backwards]
     custom_states: dict[str, Any]
     # what is made of the results
@@ -90,6 +92,7 @@ def path_of(recording: Any) -> Path:
         needs=recording.needs,
         reread=recording.reread,
         spends=recording.spends,
+        versions=recording.versions,
         customs=recorder.customs,
         custom_states=recording.custom_states,
         structure=recording.structure,

@@ -22,6 +22,7 @@ import functools
 import random
 import types
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from .guards import (
     OptimizerState,
     Value,
 )
+from .ir.op import Op
 from .odd_places import enter_standard, follow
 from .places import Cell, Entry, Findings, Item, Slot
 from .plain import PLAIN, is_built_in, is_library, is_pythons, space_of
@@ -97,9 +99,11 @@ class Owner:
 
 
 class Reach:
-    """Walks from a function and its arguments to all that can be reached."""
+    """Walks from a function, others that run with it, and its arguments to all that can be
+    reached."""
 
-    def __init__(self, function: Any, leaves: list[Any], varying: Varying | None = None):
+    def __init__(self, function: Any, leaves: list[Any], varying: Varying | None = None,
+                 beside: Sequence[Any] = ()):  # fmt: skip
         self.varying = Varying() if varying is None else varying
         self.floats: list[tuple[Any, float]] = []  # where they lie, and what they are
         self.guards: list[Guard] = []
@@ -116,6 +120,7 @@ class Reach:
         self.depth = 0  # of containers that are being looked through
         self.named: set[int] = set()  # ids of classes that code names: it may make objects of them
         self.visit(function)
+        self.visit_all(beside)
         # arguments that the body also reaches by a name of its own
         self.reached = [k for k, leaf in enumerate(leaves)
                         if id(leaf) in self.seen and not isinstance(leaf, PLAIN)]  # fmt: skip
@@ -264,8 +269,8 @@ class Reach:
         elif hasattr(type(value), "__next__"):
             self.problem(f"the body can reach an iterator (a {type(value).__name__}), whose next "
                          "value differs at each call; pass the value")  # fmt: skip
-        elif follow(self, value):
-            return
+        elif isinstance(value, Op) or follow(self, value):
+            return  # entries of the catalogue note how often they were called
         elif isinstance(value, CONTENTS):
             self.visit_contents(value)
         elif isinstance(value, list | tuple | frozenset | dict):
@@ -330,7 +335,7 @@ class Reach:
     def visit_items(self, value: Any) -> None:
         if isinstance(value, dict):
             self.guards.append(Items(value, self.varying.at(value)))
-            for name, item in list(value.items()):
+            for name, item in dict(value).items():  # a copy at once: threads may add meanwhile
                 self.find(Entry(value, name, True), item)
         elif isinstance(value, list):
             if len(value) > MAX_ITEMS:

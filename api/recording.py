@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from .arguments import GivenArguments, leaf_names
+from .arithmetic import is_arithmetic
 from .custom_backwards import State
 from .dynamic import Symbols
 from .effects import Effects
 from .environment import Environment
+from .hooks_inside import HooksInside
 from .ir.bind import interpreting, state
 from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
 from .ir.ops.blas import OneThread
@@ -61,10 +63,12 @@ class Recording(NumberInputs):
         varying: Varying,
         axes: Sequence[Any] = (),
         call: Any = None,
+        hooks: HooksInside | None = None,
     ):
         super().__init__()
-        self.leaves = leaves
-        self.environment = Environment(function, leaves, varying)
+        self.leaves, self.varying = leaves, varying
+        self.hooks = HooksInside() if hooks is None else hooks
+        self.environment = Environment(function, leaves, varying, self.hooks.known)
         self.names = leaf_names(function, structure, leaves)
         self.symbols = Symbols(leaves, axes, self.names)
         self.recorder = recorder = self.symbols.recorder(name, leaves) if axes else Recorder(name)
@@ -75,7 +79,7 @@ class Recording(NumberInputs):
         self.flags: list[bool] = []  # did the external require grad when it was met?
         recorder.on_lift = self.on_lift
         recorder.naming = self.naming
-        recorder.on_handed = self.on_handed
+        recorder.on_handed, recorder.is_arithmetic = self.on_handed, self.is_arithmetic
         recorder.may_run_ahead = is_quiet
         recorder.reads_state, recorder.is_known_object = self.reads_state, self.is_known_object
         self.custom_states: dict[str, State] = {}
@@ -110,6 +114,7 @@ class Recording(NumberInputs):
                         recorder.var_of(leaf)
                 self.output = function(*args, **kwargs)
         except BaseException:
+            given.were_changed()  # the caller gets what the body did until there
             recorder.close()
             replace_loose(self.loose_numbers())
             raise
@@ -117,6 +122,8 @@ class Recording(NumberInputs):
         self.loose = self.loose_numbers()
         drew = (before != default_generator.state()).any()
         problems = [*recorder.problems, *effects.problems, *self.environment.problems]
+        if recorder.hooks_run and (problem := self.hooks.problem(recorder.hooks_run)):
+            problems.append(problem)
         if any(attributes) or any(self.attributes_of_tensors()):
             problems.append("the body may look for attributes that users put on tensors; pass "
                             "values")  # fmt: skip
@@ -162,7 +169,7 @@ class Recording(NumberInputs):
         recorder = self.recorder
         recorder.let_go()
         recorder.is_argument = None
-        recorder.on_lift = recorder.on_handed = recorder.naming = None
+        recorder.on_lift = recorder.on_handed = recorder.is_arithmetic = recorder.naming = None
         recorder.hyper_parameter = recorder.hyper_branch = recorder.state_begins = None
         recorder.reads_state = recorder.is_known_object = None
 
@@ -221,6 +228,10 @@ class Recording(NumberInputs):
         self.handed.append(Handed(tensor, how, value, places, problem))
         return True
 
+    def is_arithmetic(self, how: str) -> bool:
+        """May a number of a tensor be one of the graph? See Note [Numbers of tensors]."""
+        return self.varying.reckons and is_arithmetic(how, Recording.run.__code__)
+
     # --- where inputs come from at each call ---
 
     def on_lift(self, tensor: Tensor) -> None:
@@ -278,7 +289,7 @@ class Recording(NumberInputs):
         out_leaves += [tensor for _, tensor in self.assigned]
         outputs = Outputs(self, out_leaves)
         self.results, self.makers = outputs.results, outputs.makers
-        self.grad_effects = outputs.grad_effects
+        self.grad_effects, self.versions = outputs.grad_effects, outputs.versions()
         out_leaves = [x.tensor if isinstance(x, Handed) else x for x in out_leaves]
         self.graph = recorder.finish_with(outputs.variables())
         del outputs

@@ -9,14 +9,12 @@ Note [Lines of native code]
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from .runtime import jit
-from .runtime.launch import Segment
 from .tracer.random import default_generator
 
 RUNS = 5
@@ -36,45 +34,21 @@ def sample(type_: Any) -> np.ndarray:
 
 def measure(native: Any, runs: int = RUNS) -> list[float | None]:
     """Nanoseconds of each step, the least of several runs on arrays of our own."""
-    runnable = native.runnable
-    steps = runnable.program.steps
-    best: list[float | None] = [None] * len(steps)
-    numbers = {id(step): k for k, step in enumerate(steps)}
-    host: dict[int, float] = {}
-    original = type(runnable).host
-
-    def timed(step: Any, *rest: Any) -> None:
-        start = time.perf_counter_ns()
-        original(runnable, step, *rest)
-        host[numbers[id(step)]] = time.perf_counter_ns() - start
-
-    before = default_generator.state()
-    runnable.host = timed
+    runnable, before = native.runnable, default_generator.state()
     native.profile(True)
+    found = []
     try:
         arrays = [sample(t) for t in runnable.program.inputs]
+        native.last_times()
         for _ in range(runs):
-            for segment in (s for s in runnable.steps if isinstance(s, Segment)):
-                segment.times[:] = 0
             runnable.call(*arrays)
-            for k, ns in (*native_times(runnable), *host.items()):
-                earlier = best[k]
-                best[k] = ns if earlier is None else min(earlier, ns)
+            found.append(native.last_times())
     except Exception:  # ones are not in every op's domain; a report without times is still one
-        return [None] * len(steps)
+        return [None] * len(runnable.program.steps)
     finally:
         native.profile(False)
-        del runnable.host
         default_generator.restore(before)
-    return best
-
-
-def native_times(runnable: Any) -> list[tuple[int, float]]:
-    pairs = []
-    for segment in runnable.steps:
-        if isinstance(segment, Segment):
-            pairs += list(zip(segment.steps, map(float, segment.times.tolist())))
-    return pairs
+    return [float(min(times)) for times in zip(*found)]
 
 
 # --- texts ---------------------------------------------------------------------------------------

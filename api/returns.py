@@ -37,7 +37,7 @@ _EFFECTS: dict[str, Any] = {
     "FORMAT_VALUE": lambda arg: (1 + (arg & 4 == 4), 1), "FORMAT_SIMPLE": (1, 1),
     "FORMAT_WITH_SPEC": (2, 1), "CONVERT_VALUE": (1, 1), "BUILD_STRING": lambda arg: (arg, 1),
     "CALL": lambda arg: (arg + 2, 1), "CALL_KW": lambda arg: (arg + 3, 1),
-    "DELETE_FAST": (0, 0),
+    "DELETE_FAST": (0, 0), "GET_ITER": (1, 1), "END_FOR": (0, 0),
 }  # fmt: skip
 if sys.version_info >= (3, 12):
     _EFFECTS["LOAD_ATTR"] = lambda arg: (1, 1 + (arg & 1))
@@ -49,13 +49,23 @@ if sys.version_info < (3, 11):  # calls have no null below the function, operato
            for word in ("ADD", "SUBTRACT", "MULTIPLY", "TRUE_DIVIDE", "FLOOR_DIVIDE", "POWER",
                         "MODULO", "MATRIX_MULTIPLY")},
     }  # fmt: skip
+_BACK = {"JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
 _JUMPS = {"POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_NONE",
           "POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE",
-          "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"}  # fmt: skip
+          "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_FALSE",
+          "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_NONE",
+          "POP_JUMP_BACKWARD_IF_NOT_NONE"}  # fmt: skip
 
 
 class Elsewhere(Exception):
     """The value may be looked at by Python."""
+
+
+class Reached(Exception):
+    """A walk has come to its goal."""
+
+    def __init__(self, stack: list[Any]):
+        self.stack = stack
 
 
 class Constant:
@@ -74,6 +84,7 @@ class Walk:
         self.offsets = list(self.index)
         self.returned: list[Any] = []
         self.steps = 0
+        self.goal = -1  # a position where it stops
 
     def after(self, offset: int) -> int:
         """The position after the instruction at work; the offset may lie in its inline cache."""
@@ -84,6 +95,8 @@ class Walk:
             self.steps += 1
             if self.steps > MAX_STEPS:
                 raise Elsewhere
+            if position == self.goal:
+                raise Reached(stack)
             step = self.instructions[position]
             position += 1
             kind, arg = step.opname, step.arg or 0
@@ -94,13 +107,29 @@ class Walk:
                 return
             if kind == "JUMP_FORWARD":
                 position = self.index[step.argval]
+            elif kind in _BACK:
+                position = self.index[step.argval]
+                if not self.is_new(position, stack, names):
+                    return
             elif kind in _JUMPS:
-                unused(pop(stack))
-                if step.argval <= step.offset:
-                    raise Elsewhere
-                self.run(self.index[step.argval], list(stack), dict(names))
+                self.decide(pop(stack))
+                target = self.index[step.argval]
+                if target >= position or self.is_new(target, stack, names):
+                    self.run(target, list(stack), dict(names))
+            elif kind == "FOR_ITER":
+                unused(stack[-1] if stack else None)
+                self.run(self.index[step.argval], stack[:-1], dict(names))
+                stack.append(None)
             elif not self.moves(kind, arg, step.argval, stack, names):
                 self.other(kind, arg, stack)
+
+    def decide(self, item: Any) -> None:
+        """The truth of an item decides what is done."""
+        unused(item)
+
+    def is_new(self, position: int, stack: list[Any], names: dict[str, Any]) -> bool:
+        """Is a place to which a loop goes back not yet seen with such a stack?"""
+        raise Elsewhere
 
     def moves(self, kind: str, arg: int, what: Any, stack: list[Any], names: Any) -> bool:
         """Instructions that move the value without looking at it."""

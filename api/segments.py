@@ -70,6 +70,7 @@ class Segment:
         self.function = GraphFunction(graph, needs=needs, volatile=self.volatile(needed),
                                       reread=facts.reread if self.end is not None else {},
                                       spends=facts.spends if self.end is not None else {},
+                                      versions=facts.versions if self.end is not None else {},
                                       settings=facts.settings, generators=generators,
                                       custom=facts.custom)  # fmt: skip
 
@@ -120,6 +121,7 @@ class Facts:
         self.needing, self.kept = path.needing, path.kept
         self.custom = path.customs, path.custom_states
         self.needs, self.reread, self.spends = path.needs, path.reread, path.spends
+        self.versions = path.versions
         self.inputs = {i.var: i for i in graph.inputs}
         self.keys: dict[Var, Any] = {i.var: ("in", k) for k, i in enumerate(graph.inputs)}
         for index, node in enumerate(graph.nodes):
@@ -195,10 +197,12 @@ class End:
 class Context:
     """What makers of results see: the call's leaves and the computed results."""
 
-    __slots__ = ("leaves", "results")
+    __slots__ = ("counters", "leaves", "results", "shared")
 
     def __init__(self, leaves: list[Any], results: list[Any]):
         self.leaves, self.results = leaves, results
+        self.counters: dict[int, Any] = {}
+        self.shared: dict[int, Any] = {}
 
 
 def cut(path: Path, settings: Settings) -> Segment:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from .ir.bind import state
 from .ir.dims import at_sizes
 from .tracer.inplace import look
+from .tracer.modes import no_grad
 from .tracer.recorded_facts import FACTS
 from .tracer.scalars import run_time_number
+from .tracer.storage import Storage
 from .tracer.tape import FREED, Node, next_sequence, user_place
 
 
@@ -185,23 +188,62 @@ class ComputedFloat(Maker):
         return context.results[self.number].item()
 
 
-class ViewOfInput(Maker):
-    """A view of a tensor from outside."""
+@dataclass(frozen=True)
+class Counter:
+    """A count of writes that `.data` of a memory has beside it: the same for equal numbers."""
 
-    def __init__(self, source: Any, chain: Any, cut: bool):
-        self.source, self.chain, self.cut = source, chain, cut
+    number: int
+    version: int
+    written: Any
+
+    def give(self, value: Any, context: Any) -> Any:
+        """`value`, whose writes are counted there."""
+        known = context.counters.get(self.number)
+        if known is None:
+            root = value.storage_.root
+            known = context.counters[self.number] = Storage(root, self.version, self.written)
+        value._storage = known
+        return value
+
+
+class ViewOfInput(Maker):
+    """A view of a tensor from outside; `origin` is that of eager's View.
+
+    `history`: none where it is a view of a detached tensor, unseen where no_grad() made it.
+    """
+
+    def __init__(self, source: Any, chain: Any, history: str, origin: str = "",
+                 counter: Counter | None = None):  # fmt: skip
+        self.source, self.chain, self.history = source, chain, history
+        self.origin, self.counter = origin, counter
 
     def __call__(self, context: Any) -> Any:
-        return self.of(self.source(context.leaves))
+        value = self.of(self.source(context.leaves))
+        return value if self.counter is None else self.counter.give(value, context)
 
     def of(self, base: Any) -> Any:
         """The view of that tensor."""
-        if self.cut and (base._requires_grad or not self.chain):
+        if self.history == "none" and (base._requires_grad or not self.chain):
             base = base.detach()
-        return look(base, self.chain) if self.chain else base
+        if not self.chain:
+            return base
+        return look_from(base, self.chain, self.origin, self.history == "unseen")
 
     def at(self, sizes: Any) -> Maker:
-        return ViewOfInput(self.source, at_sizes(self.chain, sizes), self.cut)
+        chain = at_sizes(self.chain, sizes)
+        return ViewOfInput(self.source, chain, self.history, self.origin, self.counter)
+
+
+def look_from(base: Any, chain: Any, origin: str, unseen: bool = False) -> Any:
+    """A view as `look` makes it, which eager made in another mode, or a custom Function."""
+    if unseen:
+        with no_grad():
+            value = look(base, chain)
+    else:
+        value = look(base, chain)
+    if value._view is not None:
+        value._view.origin = origin
+    return value
 
 
 class Direct(Maker):
@@ -237,15 +279,20 @@ class ComputedView(Maker):
     `is_base`: eager's result is no view, though it takes one to show it as eager does.
     """
 
-    def __init__(self, number: int, chain: Any, history: str, is_base: bool = False):
+    def __init__(self, number: int, chain: Any, history: str, is_base: bool = False,
+                 origin: str = "", counter: Counter | None = None):  # fmt: skip
         self.number, self.chain, self.history, self.is_base = number, chain, history, is_base
+        self.origin, self.counter = origin, counter
 
     def __call__(self, context: Any) -> Any:
-        return self.of(context.results[self.number])
+        value = self.of(context.results[self.number])
+        return value if self.counter is None else self.counter.give(value, context)
 
     def of(self, base: Any) -> Any:
         """The same for a result."""
-        value = look(base, self.chain) if self.chain else base
+        value = base
+        if self.chain:
+            value = look_from(base, self.chain, self.origin, self.history == "unseen")
         if self.history == "spent" and state.grad_enabled:
             value._node, value._requires_grad = SpentNode(), True
         elif self.history == "none" and (value._requires_grad or not self.chain):
@@ -256,7 +303,58 @@ class ComputedView(Maker):
 
     def at(self, sizes: Any) -> Maker:
         chain = at_sizes(self.chain, sizes)
-        return ComputedView(self.number, chain, self.history, self.is_base)
+        return ComputedView(self.number, chain, self.history, self.is_base, self.origin,
+                            self.counter)  # fmt: skip
+
+
+class CustomView(Maker):
+    """A view that a custom Function made: it shows its base, with the history of a result."""
+
+    def __init__(self, base: Any, chain: Any, origin: str, number: int):
+        self.base, self.chain, self.origin, self.history = base, chain, origin, number
+
+    def __call__(self, context: Any) -> Any:
+        base, known = self.base(context), context.results[self.history]
+        value = look_from(base.detach(), self.chain, self.origin)
+        value._view.base = base
+        value._node, value._nr, value._requires_grad = known._node, known._nr, known._requires_grad
+        return value
+
+    def at(self, sizes: Any) -> Maker:
+        chain = at_sizes(self.chain, sizes)
+        return CustomView(self.base.at(sizes), chain, self.origin, self.history)
+
+
+class Shared(Maker):
+    """What another maker makes, once in a call: the same tensor for equal numbers."""
+
+    def __init__(self, number: int, maker: Any):
+        self.number, self.maker = number, maker
+
+    def __call__(self, context: Any) -> Any:
+        if self.number not in context.shared:
+            context.shared[self.number] = self.maker(context)
+        return context.shared[self.number]
+
+    def at(self, sizes: Any) -> Maker:
+        return Shared(self.number, self.maker.at(sizes))
+
+
+class ViewOfDetached(Maker):
+    """A view of what was detached from a result or input, and so is a base by itself."""
+
+    def __init__(self, base: Any, chain: Any, origin: str):
+        self.base, self.chain, self.origin = base, chain, origin
+
+    def __call__(self, context: Any) -> Any:
+        return look_from(self.base(context), self.chain, self.origin)
+
+    def of(self, base: Any) -> Any:
+        """The same for what the base was detached from."""
+        return look_from(self.base.of(base), self.chain, self.origin)
+
+    def at(self, sizes: Any) -> Maker:
+        return ViewOfDetached(self.base.at(sizes), at_sizes(self.chain, sizes), self.origin)
 
 
 class MadeLeaf(Maker):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .eager_graph import EAGER
+from .executor import improve
 from .holders import as_tensor
 from .ir.places import user_place
 from .ir.types import FLOAT
@@ -53,7 +54,7 @@ class ToLeaves:
 
     def serve_any(self, node: Any, seed: Any, keep: bool) -> bool:
         """Runs it, if it can; `seed` is the gradient given, if one is; `keep` the graph?"""
-        if node.before is not None or node.exposed or node.freed is not None:
+        if node.freed is not None or node.exposed or node.is_stale():
             return False
         start = self.one
         if seed is not None:
@@ -129,11 +130,13 @@ class ToLeaves:
         spends = split.function.spends
         spent = frozenset(spends[self.given[0]])
         new = dict(kind.new_slots)
-        return leaves.to_leaves(leaves.ToLeaves(
+        found = leaves.to_leaves(leaves.ToLeaves(
             EAGER, kind, self.native, len(node.saved), inputs, self.one, self.dtype,
             [leaves.Gradient(k, dtype, dtype.storage, shape) for k, dtype, shape, _ in self.left],
             self.given, spent, len(spent) == len(spends), (new["exposed"], new["spent"]), Freed,
             announce_write, note_write, self.serve_any))  # fmt: skip
+        improve()
+        return found
 
 
 def note_write(tensor: Tensor, place: Any) -> None:

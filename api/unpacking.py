@@ -78,7 +78,7 @@ def builder(kind: Any, names: Any, count: int) -> Any:
     """A function that does what `rebuild` does with so many members."""
     if names is None and hasattr(kind, "_make"):
         return kind
-    if not dataclasses.is_dataclass(kind) or issubclass(kind, dict):
+    if not is_record(kind, names):
         return lambda *items: rebuild(kind, names, [*items])
     given = [f"a{k}" for k in range(count)]
     lines = ["made = new(kind)", *(f"put(made, {name!r}, {a})" for name, a in zip(names, given)),
@@ -86,6 +86,11 @@ def builder(kind: Any, names: Any, count: int) -> Any:
     text = "\n    ".join([f"def build({', '.join(given)}):", *lines])
     space = {"new": kind.__new__, "kind": kind, "put": object.__setattr__}
     return function_of(text, "<wengert build>", space)
+
+
+def is_record(kind: Any, names: Any) -> bool:
+    """Is it a dataclass whose objects have their members as attributes, and nothing else?"""
+    return names is not None and dataclasses.is_dataclass(kind) and not issubclass(kind, dict)
 
 
 class UnknownContainer(Exception):

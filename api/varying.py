@@ -22,6 +22,7 @@ class Varying:
     def __init__(self) -> None:
         self.names: dict[int, set[Any]] = {}  # by the id of what holds them
         self.fixed: set[tuple[int, Any]] = set()
+        self.reckons = True  # may what `item()` gives be data? See Note [Numbers of tensors]
 
     def at(self, owner: Any) -> Any:
         """The names under which `owner` holds some."""

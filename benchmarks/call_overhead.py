@@ -126,9 +126,12 @@ def result_cases(grad):
     out = torch.zeros(4)
     writes, source = compiled(into), torch.ones(4)
     base = compiled(lambda x: x)
+    held = compiled(lambda x: x.tanh())
+    number = compiled(lambda x: x * float(x.sum()))
     return {
         "argument as a result": (lambda: given(x, y), 2),
         "identity": (lambda: base(x), 1),
+        "held for backward": (lambda: held(x), 1),
         "view of an argument": (lambda: viewed(x), 1),
         "view of a result": (lambda: computed(x, y), 2),
         "transposed result": (lambda: transposed(x, y), 2),
@@ -137,6 +140,7 @@ def result_cases(grad):
         "detached result": (lambda: detached(x, y), 2),
         "item() returned": (lambda: item(x), 1),
         "item() in the middle": (lambda: middle(x), 1),
+        "float() in the middle": (lambda: number(x), 1),
         "written argument": (lambda: writes(out, source), 2),
     }
 

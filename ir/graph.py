@@ -41,7 +41,7 @@ class Var:
         return f"<var {self.type}>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Place:
     """A line of the user's Python."""
 
@@ -50,6 +50,11 @@ class Place:
     # the node's number in the graph as it was recorded: passes hand places on, so this says what
     # became of it; not part of the text form
     node: int = field(default=-1, compare=False, repr=False)
+
+    # that of a frozen dataclass takes twice as long, and this runs for every node
+    def __init__(self, file: str, line: int, node: int = -1) -> None:
+        fields = self.__dict__
+        fields["file"], fields["line"], fields["node"] = file, line, node
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -76,7 +81,7 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and a == b
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Node:
     """One instruction. `inputs` has None for an optional operand that is absent.
 
@@ -90,6 +95,16 @@ class Node:
     place: Place | None = None
     origin: Origin | None = None
     over: tuple[int, ...] = ()
+
+    # as above
+
+    def __init__(self, op: Op, inputs: tuple[Var | None, ...], outputs: tuple[Var, ...],
+                 attrs: Attrs = (), place: Place | None = None, origin: Origin | None = None,
+                 over: tuple[int, ...] = ()) -> None:  # fmt: skip
+        fields = self.__dict__
+        fields["op"], fields["inputs"], fields["outputs"], fields["attrs"] = (
+            op, inputs, outputs, attrs)  # fmt: skip
+        fields["place"], fields["origin"], fields["over"] = place, origin, over
 
     @property
     def attributes(self) -> dict[str, Any]:

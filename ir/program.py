@@ -8,13 +8,11 @@ A native function is `void name(ptr args, i64 chunk)`; `args` points to 64-bit w
 in any order and at once.
 
 Most classes are named tuples, which Python makes six times as fast as frozen dataclasses: a process
-that finds its code on disk spends a tenth of its first call on importing.
+that finds its code on disk spends a tenth of its first call on importing. For the same reason
+annotations are objects here: named tuples compile each one that is text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .cached import cached_property
@@ -96,7 +94,6 @@ class HostCall(NamedTuple):
         return self.reads + self.writes
 
 
-@dataclass(frozen=True)
 class Module:
     """LLVM text that defines `symbols` and needs `imports`.
 
@@ -105,12 +102,23 @@ class Module:
     modules import it.
     """
 
-    write: Callable[[], str] = field(compare=False, repr=False)
-    identity: str
-    symbols: tuple[str, ...]
-    imports: tuple[str, ...] = ()
-    light: bool = False
-    shared: bool = False
+    def __init__(self, write: Callable[[], str], identity: str, symbols: tuple[str, ...],
+                 imports: tuple[str, ...] = (), light: bool = False,
+                 shared: bool = False) -> None:  # fmt: skip
+        self.write, self.identity, self.symbols = write, identity, symbols
+        self.imports, self.light, self.shared = imports, light, shared
+
+    def _facts(self) -> tuple[Any, ...]:
+        return (self.identity, self.symbols, self.imports, self.light, self.shared)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Module) and self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash(self._facts())
+
+    def __repr__(self) -> str:
+        return f"Module{self._facts()}"
 
     @cached_property
     def text(self) -> str:

@@ -73,15 +73,27 @@ def object_code(text: str | Unwritten, *, options: jit.Options = jit.DEFAULT) ->
         log("cache", lambda: f"{key.hex()[:12]} found in this process")
         return code
     with _alone_with(key):
-        code = _recall(key)
+        code = _found(key)
         if code is None:
-            code = store.get(key)
-            if code is None:
-                log("cache", lambda: f"{key.hex()[:12]} not found: compiling")
-                return _compile(key, text, options)
+            log("cache", lambda: f"{key.hex()[:12]} not found: compiling")
+            code = _compile(key, text, options)
+        return code
+
+
+def find(text: str | Unwritten, *, options: jit.Options = jit.DEFAULT) -> bytes | None:
+    """Object code of `text`, if there is any; nothing is compiled."""
+    return _found(key_of(text, options))
+
+
+def _found(key: bytes) -> bytes | None:
+    """From this process or from the directory."""
+    code = _recall(key)
+    if code is None:
+        code = store.get(key)
+        if code is not None:
             log("cache", lambda: f"{key.hex()[:12]} found on disk")
             _remember(key, code)
-        return code
+    return code
 
 
 def key_of(text: str | Unwritten, options: jit.Options) -> bytes:

@@ -1,6 +1,6 @@
 ; What calling an object does, in place of its class's `__call__`: it tries the callables in a list
 ; that the object has in a slot, one after the other, each with the arguments as a tuple and a dict.
-; Words after a dollar are offsets; the objects are imported (calling.py).
+; Words after a dollar are offsets; objects, and where the slots are, are imported (calling.py).
 
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
@@ -14,6 +14,8 @@ declare void @PyErr_Clear()
 @nothing = external global i8
 @otherwise = external global i8
 @recover = external global i8
+@slot = external global i8                       ; an offset, as an address
+@inner_slot = external global i8
 
 define internal ptr @field(ptr %object, i64 %offset) alwaysinline {
   %at = getelementptr i8, ptr %object, i64 %offset
@@ -45,7 +47,7 @@ error:
 
 define ptr @wengert_call_object(ptr %self, ptr %args, ptr %kwargs) {
 entry:
-  %list = call ptr @field(ptr %self, i64 ${SLOT})
+  %list = call ptr @field(ptr %self, i64 ptrtoint (ptr @slot to i64))
   %unset = icmp eq ptr %list, null
   br i1 %unset, label %general, label %start
 start:
@@ -97,7 +99,7 @@ general:
 
 ; The same for an object that stands for another, which it has in a slot.
 define ptr @wengert_call_inner(ptr %self, ptr %args, ptr %kwargs) {
-  %inner = call ptr @field(ptr %self, i64 ${INNER})
+  %inner = call ptr @field(ptr %self, i64 ptrtoint (ptr @inner_slot to i64))
   call void @Py_IncRef(ptr %inner)
   %answer = call ptr @wengert_call_object(ptr %inner, ptr %args, ptr %kwargs)
   call void @Py_DecRef(ptr %inner)

@@ -26,7 +26,15 @@ CALL = 128  # where a class has its `tp_call`
 LIST_SIZE, LIST_ITEMS = layout.HEAD, layout.HEAD + 8
 _FUNCTIONS = ("Py_IncRef", "Py_DecRef", "PyObject_CallFunctionObjArgs", "PyErr_Clear",
               "PyObject_CallMethodObjArgs", "PyDict_New", "PyErr_ExceptionMatches")  # fmt: skip
+EXPORTS = ("wengert_call_object", "wengert_call_inner")
 _kept: list[Any] = []  # native code in use, and the objects that it knows
+
+
+@cache
+def text() -> str:
+    """The same for all classes, so that it is compiled once."""
+    text = (Path(__file__).parent / "calling.ll").read_text()
+    return string.Template(text).substitute(LIST_SIZE=LIST_SIZE, LIST_ITEMS=LIST_ITEMS)
 
 
 @dataclass(frozen=True)
@@ -54,19 +62,16 @@ class Trial:
             _set_call(self.outer, library.address("wengert_call_inner"))
 
     def library(self) -> jit.Library:
-        text = (Path(__file__).parent / "calling.ll").read_text()
-        inner = 0 if self.outer is None else layout.slot_offset(self.outer, self.inner)
-        text = string.Template(text).substitute(
-            SLOT=layout.slot_offset(self.cls, self.slot), INNER=inner, LIST_SIZE=LIST_SIZE,
-            LIST_ITEMS=LIST_ITEMS)  # fmt: skip
         objects: dict[str, Any] = {
             "exception": Exception, "miss": self.miss, "nothing": {},
             "otherwise": self.otherwise, "recover": self.recover,
         }  # fmt: skip
         imports = {name: layout.python_function(name) for name in _FUNCTIONS}
         imports |= {name: id(value) for name, value in objects.items()}
-        library = object_cache.build(text, ["wengert_call_object", "wengert_call_inner"], imports,
-                                     options=jit.LIGHT)  # fmt: skip
+        imports["slot"] = imports["inner_slot"] = layout.slot_offset(self.cls, self.slot)
+        if self.outer is not None:
+            imports["inner_slot"] = layout.slot_offset(self.outer, self.inner)
+        library = object_cache.build(text(), EXPORTS, imports, options=jit.LIGHT)
         _kept.append((library, objects))
         return library
 

@@ -28,12 +28,14 @@ error:
 }
 
 ; The state of a generator: a tuple of a class with a copy of its memory, and what is in some of its
-; slots; null on an error. `list`: that class, how many slots, their offsets, the memory's first.
+; slots; null on an error. `list`: that class, how many bytes of memory, how many slots, their
+; offsets, the memory's first.
 define internal ptr @snapshot(ptr %list, ptr %generator, ptr %slowly) {
 entry:
   %class = call ptr @word(ptr %list, i64 0)
-  %count = call i64 @number(ptr %list, i64 1)
-  %slots = getelementptr i64, ptr %list, i64 2
+  %size = call i64 @number(ptr %list, i64 1)
+  %count = call i64 @number(ptr %list, i64 2)
+  %slots = getelementptr i64, ptr %list, i64 3
   %first = load i64, ptr %slots
   %memory = call ptr @field(ptr %generator, i64 %first)
   %unset = icmp eq ptr %memory, null
@@ -44,10 +46,17 @@ ask:
   %asked = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %slowly, ptr null)
   ret ptr %asked
 copy:
-  %words = call ptr @PyArray_NewCopy(ptr %memory, i32 ${C_ORDER})
+  %descr = call ptr @field(ptr %memory, i64 ${DESCR})
+  %dims = call ptr @field(ptr %memory, i64 ${DIMS})
+  call void @Py_IncRef(ptr %descr)         ; which the next call takes over
+  %words = call ptr @PyArray_NewFromDescr(ptr @ndarray, ptr %descr, i32 1, ptr %dims, ptr null,
+                                          ptr null, i32 0, ptr null)
   %poor = icmp eq ptr %words, null
   br i1 %poor, label %no, label %new
 new:
+  %from = call ptr @field(ptr %memory, i64 ${DATA})
+  %to.words = call ptr @field(ptr %words, i64 ${DATA})
+  call void @llvm.memcpy.p0.p0.i64(ptr %to.words, ptr %from, i64 %size, i1 false)
   %state = call ptr @PyType_GenericAlloc(ptr %class, i64 %count)
   %failed = icmp eq ptr %state, null
   br i1 %failed, label %drop, label %fill
@@ -177,6 +186,42 @@ no:
   ret i1 false
 }
 
+; Gives storages to results that were written: pairs of one of what was made, and slots.
+define internal i1 @give_storages(ptr %e, ptr %made) {
+entry:
+  %count = call i64 @number(ptr %e, i64 ${E_version_count})
+  %list = call ptr @word(ptr %e, i64 ${E_versions})
+  %class = call ptr @word(ptr %e, i64 ${E_storage_class})
+  %root.slot = call i64 @number(ptr %e, i64 ${E_root})
+  %array.slot = call i64 @number(ptr %e, i64 ${E_array})
+  %storage.slot = call i64 @number(ptr %e, i64 ${E_storage})
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %give ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %one
+one:
+  %at.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 0
+  %slots.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 1
+  %at = load i64, ptr %at.p
+  %slots = load ptr, ptr %slots.p
+  %storage = call ptr @new_object(ptr %class, ptr %slots)
+  %failed = icmp eq ptr %storage, null
+  br i1 %failed, label %no, label %give
+give:
+  %result = call ptr @word(ptr %made, i64 %at)
+  %array = call ptr @field(ptr %result, i64 %array.slot)
+  call void @Py_IncRef(ptr %array)
+  call void @put(ptr %storage, i64 %root.slot, ptr %array)
+  call void @replace(ptr %result, i64 %storage.slot, ptr %storage)
+  %k1 = add i64 %k, 1
+  br label %next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; Sets `.grad`: pairs of a tensor, and what was made, or -1 for None.
 define internal void @set_gradients(ptr %e, ptr %made) {
 entry:
@@ -250,7 +295,7 @@ no:
   ret i1 false
 }
 
-; A list, or a dict with these keys, of objects whose references it takes over.
+; A list of objects whose references it takes over.
 define internal ptr @list_of(ptr %objects, i64 %count) {
 entry:
   %list = call ptr @PyList_New(i64 %count)
@@ -272,31 +317,30 @@ no:
   ret ptr null
 }
 
-define internal ptr @dict_of(ptr %objects, i64 %count, ptr %keys) {
+; A new dict or object, which may be null: an error, with objects at these keys or names; it takes
+; over the references to them.
+define internal ptr @filled(ptr %new, ptr %objects, i64 %count, ptr %keys, ptr %set) {
 entry:
-  %dict = call ptr @PyDict_New()
-  %failed = icmp eq ptr %dict, null
-  br i1 %failed, label %no, label %next
+  %failed = icmp eq ptr %new, null
+  br i1 %failed, label %out, label %next
 next:
   %k = phi i64 [ 0, %entry ], [ %k1, %put ]
   %end = icmp eq i64 %k, %count
-  br i1 %end, label %yes, label %put
+  br i1 %end, label %out, label %put
 put:
   %key = call ptr @word(ptr %keys, i64 %k)
   %object = call ptr @word(ptr %objects, i64 %k)
-  %r = call i32 @PyDict_SetItem(ptr %dict, ptr %key, ptr %object)
+  %r = call i32 %set(ptr %new, ptr %key, ptr %object)
   %k1 = add i64 %k, 1
   %well = icmp eq i32 %r, 0
   br i1 %well, label %next, label %drop
-yes:
-  call void @release(ptr %objects, i64 %count)
-  ret ptr %dict
 drop:
-  call void @Py_DecRef(ptr %dict)
-  br label %no
-no:
+  call void @Py_DecRef(ptr %new)
+  br label %out
+out:
+  %found = phi ptr [ null, %entry ], [ %new, %next ], [ null, %drop ]
   call void @release(ptr %objects, i64 %count)
-  ret ptr null
+  ret ptr %found
 }
 
 ; Puts the answer together: how deep the stack gets, how many nodes are shared among views, how many
@@ -359,6 +403,7 @@ one:
                                       i64 ${A_TUPLE}, label %tuple
                                       i64 ${A_LIST}, label %items
                                       i64 ${A_DICT}, label %entries
+                                      i64 ${AN_OBJECT_OF}, label %fields
                                       i64 ${AN_ANSWER}, label %ask ]
 result:
   %result.k = call ptr @word(ptr %made, i64 %a)
@@ -371,14 +416,12 @@ constant:
 hold:
   %held = phi ptr [ %result.k, %result ], [ %argument.k, %argument ], [ %b, %constant ]
   call void @Py_IncRef(ptr %held)
-  br label %push.one
-push.one:
   br label %push
 view:
-  %base = call ptr @word(ptr %made, i64 %a)
+  %base = load ptr, ptr %last
   %a.view = call ptr @view_of(ptr %b, ptr %base, ptr %shared, ptr %place)
-  %unseen = icmp eq ptr %a.view, null
-  br i1 %unseen, label %error, label %push
+  call void @Py_DecRef(ptr %base)
+  br label %make
 tuple:
   %a.tuple = call ptr @tuple_of(ptr %last, i64 %a)
   br label %make
@@ -386,7 +429,17 @@ items:
   %a.list = call ptr @list_of(ptr %last, i64 %a)
   br label %make
 entries:
-  %a.dict = call ptr @dict_of(ptr %last, i64 %a, ptr %b)
+  %new.dict = call ptr @PyDict_New()
+  %a.dict = call ptr @filled(ptr %new.dict, ptr %last, i64 %a, ptr %b, ptr @PyDict_SetItem)
+  br label %make
+fields:
+  %allocate = call ptr @word(ptr %b, i64 0)
+  %class = call ptr @word(ptr %b, i64 1)
+  %names = getelementptr ptr, ptr %b, i64 2
+  %new.object = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %allocate, ptr %class,
+                                                                  ptr null)
+  %an.object = call ptr @filled(ptr %new.object, ptr %last, i64 %a, ptr %names,
+                                ptr @PyObject_GenericSetAttr)
   br label %make
 ask:
   %given = call ptr @tuple_of(ptr %last, i64 %a)
@@ -398,12 +451,12 @@ call:
   br label %make
 make:
   %new = phi ptr [ %a.tuple, %tuple ], [ %a.list, %items ], [ %a.dict, %entries ],
-                 [ %answer, %call ]
+                 [ %an.object, %fields ], [ %a.view, %view ], [ %answer, %call ]
   %failed = icmp eq ptr %new, null
   br i1 %failed, label %error, label %push
 push:
-  %at = phi i64 [ %top, %push.one ], [ %top, %view ], [ %below, %make ]
-  %object = phi ptr [ %held, %push.one ], [ %a.view, %view ], [ %new, %make ]
+  %at = phi i64 [ %top, %hold ], [ %below, %make ]
+  %object = phi ptr [ %held, %hold ], [ %new, %make ]
   %to = getelementptr ptr, ptr %stack, i64 %at
   store ptr %object, ptr %to
   %top1 = add i64 %at, 1
@@ -413,7 +466,6 @@ out:
   %whole = load ptr, ptr %stack
   ret ptr %whole
 error:
-  %left = phi i64 [ %top, %view ], [ %below, %ask ], [ %below, %make ]
-  call void @release(ptr %stack, i64 %left)
+  call void @release(ptr %stack, i64 %below)
   ret ptr null
 }

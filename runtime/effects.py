@@ -19,11 +19,11 @@ from .views import View
 FIELDS = (
     "storage", "make_storage", "write_count", "writes", "version", "written", "gradient_count",
     "gradients", "gradient", "spent_count", "spent", "class", "slots", "counter", "sequence_slot",
-    "place_slot", "node",
+    "place_slot", "node", "version_count", "versions", "storage_class", "root", "array",
 )  # fmt: skip
 PLACES = {f"E_{name}": place for place, name in enumerate(FIELDS)}
 STEPS = {"A_MADE": 0, "AN_ARGUMENT": 1, "A_CONSTANT": 2, "A_TUPLE": 3, "A_LIST": 4, "A_DICT": 5,
-         "AN_ANSWER": 6, "A_VIEW": 7}  # fmt: skip
+         "AN_ANSWER": 6, "A_VIEW": 7, "AN_OBJECT_OF": 8}  # fmt: skip
 _storage_of = operator.attrgetter("storage_")
 
 
@@ -34,6 +34,7 @@ class Effects:
     `writes`: the number of an argument or -1, else a storage, and how often it was written.
     `gradients`: tensors whose `.grad` is set, and to which of what was made, or None. `spent`:
     those of what was made that get a node of class `node`, with `slots`, whose backward ran.
+    `versions`: those that get a storage with these slots, beside its root.
     """
 
     eager: Eager
@@ -42,9 +43,15 @@ class Effects:
     spent: Sequence[int] = ()
     node: type | None = None
     slots: Slots = ()
+    versions: Sequence[tuple[int, Slots]] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.writes or self.gradients or self.spent)
+        return bool(self.writes or self.gradients or self.spent or self.versions)
+
+    @property
+    def is_located(self) -> bool:
+        """Does it matter where the user is?"""
+        return bool(self.writes or self.spent)
 
     def words(self, listed: Callable[[Sequence[int]], int]) -> list[int]:
         """See the module's text; `listed` puts words into memory."""
@@ -69,6 +76,12 @@ class Effects:
             "sequence_slot": 0,
             "place_slot": 0,
             "node": place(eager.tensor, "_node"),
+            "version_count": len(self.versions),
+            "versions": listed([word for at, slots in self.versions
+                                for word in (at, listed(slot_words(eager.storage, slots)))]),
+            "storage_class": id(eager.storage),
+            "root": place(eager.storage, "root"),
+            "array": place(eager.tensor, "_array"),
         }  # fmt: skip
         if self.node is not None:
             found["class"] = id(self.node)
@@ -86,6 +99,7 @@ class Answer:
     depth: int = 0
     deepest: int = 0
     shared: dict[Any, int] = field(default_factory=dict)  # nodes that several views have
+    eager: Eager | None = None  # where nodes are made
 
     def made(self, at: int) -> None:
         """One of what the call made."""
@@ -99,9 +113,11 @@ class Answer:
         """Always the same."""
         self.push("A_CONSTANT", 0, value)
 
-    def view(self, at: int, view: View) -> None:
-        """A view of one of what the call made."""
-        self.push("A_VIEW", at, view)
+    def view(self, view: View) -> None:
+        """A view of the last."""
+        self.steps.append((STEPS["A_VIEW"], 1, view))
+        if view.nodes:
+            self.eager = view.eager
 
     def push(self, kind: str, at: int, value: Any = None) -> None:
         self.steps.append((STEPS[kind], at, value))
@@ -113,6 +129,12 @@ class Answer:
         self.steps.append((STEPS[{tuple: "A_TUPLE", list: "A_LIST", dict: "A_DICT"}[kind]], count,
                            keys))  # fmt: skip
         self.depth += 1 - count
+        self.deepest = max(self.deepest, self.depth)
+
+    def fields(self, kind: type, names: Sequence[str]) -> None:
+        """An object of a class that has the last few as attributes, nothing else being done."""
+        self.steps.append((STEPS["AN_OBJECT_OF"], len(names), (kind.__new__, kind, *names)))
+        self.depth += 1 - len(names)
         self.deepest = max(self.deepest, self.depth)
 
     def ask(self, function: Any, count: int) -> None:
@@ -128,7 +150,7 @@ class Answer:
         words = [self.deepest, len(self.shared), len(self.steps)]
         for kind, at, value in self.steps:
             word = id(value)
-            if kind == STEPS["A_DICT"]:
+            if kind in (STEPS["A_DICT"], STEPS["AN_OBJECT_OF"]):
                 word = listed([*map(id, value)])
             elif kind == STEPS["A_VIEW"]:
                 word = listed(value.words(listed, record))
@@ -155,5 +177,7 @@ class States:
         """See `snapshots` in effects.ll."""
         offsets = [layout.slot_offset(type(self.generators[0]), slot) for slot in self.slots]
         pairs = zip(self.generators, self.slowly)  # type: ignore[attr-defined]
-        return [listed([id(self.kind), len(offsets), *offsets]), len(self.generators),
+        memory = getattr(self.generators[0], self.slots[0])  # of all, one row of words
+        size = 0 if memory is None else memory.nbytes
+        return [listed([id(self.kind), size, len(offsets), *offsets]), len(self.generators),
                 *(id(x) for pair in pairs for x in pair)]  # fmt: skip

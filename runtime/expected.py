@@ -123,7 +123,7 @@ class Call:
     depth: int = 0
     answer: Answer | None = None
     states: States | None = None
-    last_code: list[Any] = field(default_factory=lambda: [None])  # see `Eager.place_words`
+    last_code: list[Any] = field(default_factory=lambda: [None, None])  # see `Eager.place_words`
 
     def __post_init__(self) -> None:
         for argument in self.arguments:

@@ -473,7 +473,10 @@ entry:
   br i1 %effectless, label %look, label %write
 write:
   %noted = call i1 @count_writes(ptr %effects, ptr %args, ptr %place)
-  br i1 %noted, label %look, label %unnoted
+  br i1 %noted, label %stored, label %unnoted
+stored:
+  %given = call i1 @give_storages(ptr %effects, ptr %made)
+  br i1 %given, label %look, label %unnoted
 unnoted:
   call void @let_go(ptr %states)
   %all.p = getelementptr %Table, ptr %table, i32 0, i32 1

@@ -33,14 +33,13 @@ from typing import Any
 
 import numpy as np
 
-from . import cache as object_cache
-from . import jit, layout
+from . import layout
 from .expected import Argument, Array, Call, Fixed, Float
+from .improving import Improving
 from .memory import Arena, arena_code
 from .stand_in import stand_in
 
 RELEASE_GIL, STATUS, TUPLE, HOLD = 1, 2, 4, 8
-METH_FASTCALL = 0x80
 A_FLOAT, AN_OBJECT, A_NUMBER, A_COPY = 1, 2, 3, 4  # kinds of records; 0 is an array
 
 
@@ -70,15 +69,6 @@ def reason_for_fallback() -> str:
 # Native callables
 
 
-class _MethodDef(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
 class Table(np.ndarray):
     """The words that native code reads, and the owner of what they point to."""
 
@@ -93,9 +83,19 @@ CALLS = ("history.ll", "fastcall.ll", "effects.ll", "views.ll", "entering.ll")
 BACKWARD = ("leaves.ll",)
 EXPORTS = {
     CALLS: ("wengert_call", "wengert_call_packed", "wengert_turn", "wengert_unpack",
-            "wengert_unchanged", "wengert_place"),
+            "wengert_unchanged", "wengert_place", "wengert_test"),
     BACKWARD: ("wengert_to_leaves",),
 }  # fmt: skip
+TEST = """
+define void @wengert_test(ptr %pointers, ptr %arena) {
+  %from = load ptr, ptr %pointers
+  %to.p = getelementptr ptr, ptr %pointers, i64 1
+  %to = load ptr, ptr %to.p
+  %value = load double, ptr %from
+  store double %value, ptr %to
+  ret void
+}
+"""
 OF_CALLS = """
 declare ptr @wengert_call(ptr, ptr, i64)
 declare ptr @wengert_place(ptr)
@@ -115,12 +115,18 @@ def places(files: tuple[str, ...]) -> dict[str, int]:
     return {name: place for room in rooms for name, place in room.items()}
 
 
+def last_instruction() -> str:
+    from . import history
+
+    return history.LAST_INSTRUCTION
+
+
 @cache
 def text(files: tuple[str, ...] = CALLS) -> str:
     """The LLVM text behind all callables that compute, or behind those that go backward."""
     here = Path(__file__).parent
     parts = "".join((here / name).read_text() for name in ("objects.ll", *files))
-    parts += OF_CALLS if files is BACKWARD else ""
+    parts += OF_CALLS if files is BACKWARD else TEST + last_instruction()
     return string.Template(parts).substitute(
         TYPE=layout.TYPE,
         DATA=layout.DATA,
@@ -152,16 +158,13 @@ def text(files: tuple[str, ...] = CALLS) -> str:
     )
 
 
-@jit.kept
-def _calls() -> jit.Library:
-    imports = {**layout.imports(), **arena_code().addresses}
-    return object_cache.build(text(), EXPORTS[CALLS], imports, options=jit.LIGHT)
+def _imports_of_backward() -> dict[str, int]:
+    library = calls.library()
+    return layout.imports() | {name: library.address(name) for name in EXPORTS[CALLS]}
 
 
-@jit.kept
-def _backward() -> jit.Library:
-    imports = layout.imports() | {name: _calls().address(name) for name in EXPORTS[CALLS]}
-    return object_cache.build(text(BACKWARD), EXPORTS[BACKWARD], imports, options=jit.LIGHT)
+calls = Improving(text, EXPORTS[CALLS], lambda: layout.imports() | arena_code().addresses)
+backward = Improving(lambda: text(BACKWARD), EXPORTS[BACKWARD], _imports_of_backward)
 
 
 @cache
@@ -186,9 +189,8 @@ def unchanged(words: Sequence[tuple[int, int]]) -> Callable[[], bool]:
 
 def table_function(name: str, symbol: str, table: Table) -> Callable[..., Any]:
     """A built-in function whose `self` is a table of words."""
-    library = _backward() if symbol in EXPORTS[BACKWARD] else _calls()
-    method = _MethodDef(name.encode(), library.address(symbol), METH_FASTCALL, None)
-    table.keep += [method, library]
+    method = (backward if symbol in EXPORTS[BACKWARD] else calls).method(name, symbol)
+    table.keep.append(method)
     return _new_function()(ctypes.addressof(method), table, None)
 
 
@@ -262,12 +264,14 @@ def _afterwards(call: Call, words: Callable[[Sequence[int]], int],
                 record: Callable[[Array], int]) -> list[int]:  # fmt: skip
     """The words of a %Table for what is done beside running."""
     unchanged, renew = call.numbers or (None, None)
-    located = next((x for x in (call.history, call.effects) if x), None)
+    effects = call.effects if call.effects and call.effects.is_located else None
+    whose = [x.eager for x in (call.history, effects, call.answer) if x]
+    eager = next(filter(None, whose), None)  # if anything says where it comes from
     return [
         0 if unchanged is None else unchanged.__self__.ctypes.data,
         id(renew),
         0 if not call.effects else words(call.effects.words(words)),
-        0 if located is None else words(located.eager.place_words(call.depth, call.last_code)),
+        0 if eager is None else words(eager.place_words(call.depth, call.last_code)),
         0 if call.answer is None else words(call.answer.words(words, record)),
         0 if call.states is None else words(call.states.words(words)),
     ]
@@ -311,21 +315,10 @@ def _slot_pairs(cls: type, expected: Array) -> list[tuple[int, int]]:
 @cache
 def _self_test() -> str:
     """Calls one callable with arrays that fit and that do not: the last word on the layout."""
-    text = """
-    define void @copy(ptr %pointers, ptr %arena) {
-      %from = load ptr, ptr %pointers
-      %to.p = getelementptr ptr, ptr %pointers, i64 1
-      %to = load ptr, ptr %to.p
-      %value = load double, ptr %from
-      store double %value, ptr %to
-      ret void
-    }
-    """
     try:
-        library = object_cache.build(text, ["copy"], options=jit.LIGHT)
         double = Array(np.dtype(np.float64), (1,))
-        copy = _native(Call(library.address("copy"), [double], [double], "copy", release_gil=True,
-                            keep=[library]))  # fmt: skip
+        entry = calls.library().address("wengert_test")
+        copy = _native(Call(entry, [double], [double], "copy", release_gil=True))
         made = copy(np.array([2.5]))
         declined = [copy(), copy(2.5), copy(np.array(2.5)), copy(np.zeros(1, np.float32))]
         if made[0] == 2.5 and declined == [NotImplemented] * 4:

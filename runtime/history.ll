@@ -236,6 +236,45 @@ unknown:
   ret i32 -1
 }
 
+; The pair of code, to which it takes over the reference, and a number: a list has the last pair,
+; which a loop asks for again and again. Null on an error.
+define internal ptr @place_in(ptr %p, ptr %code, i64 %at) {
+entry:
+  %list = call ptr @word(ptr %p, i64 ${P_last})
+  %items = call ptr @field(ptr %list, i64 ${TUPLE_ITEMS})
+  %last = call ptr @word(ptr %items, i64 1)
+  %last.at = call i64 @number(ptr %p, i64 ${P_at})
+  %again = icmp eq i64 %at, %last.at           ; never before there is a pair
+  br i1 %again, label %look, label %make
+look:
+  %last.code = call ptr @item(ptr %last, i64 0)
+  %same = icmp eq ptr %code, %last.code
+  br i1 %same, label %take, label %make
+take:
+  call void @Py_DecRef(ptr %code)
+  call void @Py_IncRef(ptr %last)
+  ret ptr %last
+make:
+  %number = call ptr @PyLong_FromLongLong(i64 %at)
+  %failed = icmp eq ptr %number, null
+  br i1 %failed, label %drop, label %join
+drop:
+  call void @Py_DecRef(ptr %code)
+  br label %no
+join:
+  %new = call ptr @pair(ptr %code, ptr %number)
+  %poor = icmp eq ptr %new, null
+  br i1 %poor, label %no, label %keep
+keep:
+  %at.p = getelementptr i64, ptr %p, i64 ${P_at}
+  store i64 %at, ptr %at.p
+  call void @Py_IncRef(ptr %new)
+  %r = call i32 @PyList_SetItem(ptr %list, i64 1, ptr %new)
+  ret ptr %new
+no:
+  ret ptr null
+}
+
 ; The user's code and where in it he is: `user_place()`.
 define ptr @wengert_place(ptr %p) {
 entry:
@@ -257,17 +296,10 @@ further:
   call void @Py_DecRef(ptr %frame)
   br label %next
 users:
-  %at.name = call ptr @word(ptr %p, i64 ${P_f_lasti})
-  %at = call ptr @PyObject_GetAttr(ptr %frame, ptr %at.name)
+  %at = call i64 @last_instruction(ptr %p, ptr %frame)
   call void @Py_DecRef(ptr %frame)
-  %failed = icmp eq ptr %at, null
-  br i1 %failed, label %drop, label %found
-found:
-  %found.place = call ptr @pair(ptr %code, ptr %at)
+  %found.place = call ptr @place_in(ptr %p, ptr %code, i64 %at)
   ret ptr %found.place
-drop:
-  call void @Py_DecRef(ptr %code)
-  ret ptr null
 unknown:
   call void @Py_DecRef(ptr %code)
   call void @Py_DecRef(ptr %frame)
@@ -338,16 +370,101 @@ no:
   ret i32 0
 }
 
+; A new storage of an array, put into the slot of its tensor; borrowed, null on an error. `h` says
+; where the array of a tensor is, and what a storage is.
+define internal ptr @new_storage(ptr %h, ptr %tensor, ptr %array) {
+entry:
+  %class = call ptr @word(ptr %h, i64 ${H_storage_class})
+  %slots = call ptr @word(ptr %h, i64 ${H_storage_slots})
+  %new = call ptr @new_object(ptr %class, ptr %slots)
+  %failed = icmp eq ptr %new, null
+  br i1 %failed, label %out, label %fill
+fill:
+  %root.slot = call i64 @number(ptr %h, i64 ${H_root})
+  call void @Py_IncRef(ptr %array)
+  call void @put(ptr %new, i64 %root.slot, ptr %array)
+  %slot = call i64 @number(ptr %h, i64 ${H_storage})
+  call void @replace(ptr %tensor, i64 %slot, ptr %new)
+  br label %out
+out:
+  ret ptr %new
+}
+
+; Puts an entry for a result into a dict: its array, its storage and the version of that.
+define internal i1 @hold(ptr %h, ptr %dict, ptr %result, ptr %key) {
+entry:
+  %all = alloca [3 x ptr], align 16
+  %array.slot = call i64 @number(ptr %h, i64 ${H_array})
+  %array = call ptr @field(ptr %result, i64 %array.slot)
+  %slot = call i64 @number(ptr %h, i64 ${H_storage})
+  %known = call ptr @field(ptr %result, i64 %slot)
+  %none = icmp eq ptr %known, @None
+  br i1 %none, label %make, label %join
+make:
+  %new = call ptr @new_storage(ptr %h, ptr %result, ptr %array)
+  %failed = icmp eq ptr %new, null
+  br i1 %failed, label %no, label %join
+join:
+  %storage = phi ptr [ %known, %entry ], [ %new, %make ]
+  %version = call ptr @version(ptr %h, ptr %result)
+  %second = getelementptr ptr, ptr %all, i64 1
+  %third = getelementptr ptr, ptr %all, i64 2
+  store ptr %array, ptr %all
+  store ptr %storage, ptr %second
+  store ptr %version, ptr %third
+  call void @retain(ptr %all, i64 3)
+  %tuple = call ptr @tuple_of(ptr %all, i64 3)
+  %poor = icmp eq ptr %tuple, null
+  br i1 %poor, label %no, label %set
+set:
+  %r = call i32 @PyDict_SetItem(ptr %dict, ptr %key, ptr %tuple)
+  call void @Py_DecRef(ptr %tuple)
+  %well = icmp eq i32 %r, 0
+  ret i1 %well
+no:
+  ret i1 false
+}
+
+; The same for all results that backward will read.
+define internal i1 @hold_results(ptr %h, ptr %node, ptr %made) {
+entry:
+  %count = call i64 @number(ptr %h, i64 ${H_held_count})
+  %none = icmp eq i64 %count, 0
+  br i1 %none, label %yes, label %new
+new:
+  %dict = call ptr @PyDict_New()
+  %failed = icmp eq ptr %dict, null
+  br i1 %failed, label %no, label %give
+give:
+  %slot = call i64 @number(ptr %h, i64 ${H_held_slot})
+  call void @replace(ptr %node, i64 %slot, ptr %dict)
+  %list = call ptr @word(ptr %h, i64 ${H_held})
+  br label %next
+next:
+  %k = phi i64 [ 0, %give ], [ %k1, %one ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %yes, label %one
+one:
+  %at.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 0
+  %key.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 1
+  %at = load i64, ptr %at.p
+  %key = load ptr, ptr %key.p
+  %result = call ptr @word(ptr %made, i64 %at)
+  %held = call i1 @hold(ptr %h, ptr %dict, ptr %result, ptr %key)
+  %k1 = add i64 %k, 1
+  br i1 %held, label %next, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; Backward will read again: whoever writes must tell. `node.watch(results)`.
 define internal i1 @reads_later(ptr %h, ptr %node, ptr %made, i64 %shown) {
 entry:
   %readers = call ptr @word(ptr %h, i64 ${H_readers})
   %never = icmp eq ptr %readers, null
-  br i1 %never, label %yes, label %look
-look:
-  %holds = call i64 @number(ptr %h, i64 ${H_holds})
-  %none = icmp eq i64 %holds, 0
-  br i1 %none, label %memory, label %ask
+  br i1 %never, label %yes, label %memory
 memory:
   %seen = call i32 @are_exposed(ptr %h, ptr %node)
   switch i32 %seen, label %no [ i32 0, label %refer
@@ -364,17 +481,20 @@ add:
   call void @Py_DecRef(ptr %before)
   %added = call i32 @PySet_Add(ptr %readers, ptr %reference)
   %well = icmp eq i32 %added, 0
-  ret i1 %well
+  br i1 %well, label %results, label %no
+results:
+  %held = call i1 @hold_results(ptr %h, ptr %node, ptr %made)
+  ret i1 %held
 ask:
   call void @retain(ptr %made, i64 %shown)
-  %results = call ptr @tuple_of(ptr %made, i64 %shown)
-  %lost = icmp eq ptr %results, null
+  %shown.all = call ptr @tuple_of(ptr %made, i64 %shown)
+  %lost = icmp eq ptr %shown.all, null
   br i1 %lost, label %no, label %call
 call:
   %watch = call ptr @word(ptr %h, i64 ${H_watch})
-  %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %watch, ptr %node, ptr %results,
+  %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %watch, ptr %node, ptr %shown.all,
                                                               ptr null)
-  call void @Py_DecRef(ptr %results)
+  call void @Py_DecRef(ptr %shown.all)
   %failed = icmp eq ptr %answer, null
   br i1 %failed, label %no, label %done
 done:
@@ -395,11 +515,13 @@ entry:
   %tensors = alloca ptr, i64 %count, align 16
   %versions = alloca ptr, i64 %count, align 16
   %edges = alloca ptr, i64 %wanted.count, align 16
+  %zero = call ptr @word(ptr %h, i64 ${H_zero})
   br label %next
 next:
   %k = phi i64 [ 0, %entry ], [ %k1, %got ]
+  %unwritten = phi i1 [ true, %entry ], [ %unwritten1, %got ]
   %end = icmp eq i64 %k, %count
-  br i1 %end, label %edging, label %one
+  br i1 %end, label %gathered, label %one
 one:
   %tensor = call ptr @input(ptr %h, ptr %args, i64 %k)
   %lost = icmp eq ptr %tensor, null
@@ -413,12 +535,23 @@ got:
   %version.p = getelementptr ptr, ptr %versions, i64 %k
   store ptr %tensor, ptr %tensor.p
   store ptr %version, ptr %version.p
+  %first = icmp eq ptr %version, %zero
+  %unwritten1 = and i1 %unwritten, %first
   %k1 = add i64 %k, 1
   br label %next
-edging:
-  call void @retain(ptr %versions, i64 %count)
+gathered:
   %tensors.all = call ptr @tuple_of(ptr %tensors, i64 %count)
-  %versions.all = call ptr @tuple_of(ptr %versions, i64 %count)
+  br i1 %unwritten, label %zeros, label %counts
+zeros:
+  %same = call ptr @word(ptr %h, i64 ${H_zeros})
+  call void @Py_IncRef(ptr %same)
+  br label %edging
+counts:
+  call void @retain(ptr %versions, i64 %count)
+  %own = call ptr @tuple_of(ptr %versions, i64 %count)
+  br label %edging
+edging:
+  %versions.all = phi ptr [ %same, %zeros ], [ %own, %counts ]
   %inputs.slot = call i64 @number(ptr %h, i64 ${H_inputs_slot})
   %versions.slot = call i64 @number(ptr %h, i64 ${H_versions_slot})
   call void @put(ptr %node, i64 %inputs.slot, ptr %tensors.all)

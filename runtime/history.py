@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from . import layout
@@ -17,15 +18,19 @@ FIELDS = (
     "class", "slots", "saved_slot", "inputs_slot", "versions_slot", "edges_slot", "sequence_slot",
     "place_slot", "states_slot", "reference", "input_count", "inputs", "wanted_count", "wanted",
     "links", "array", "storage", "node", "number", "view", "leaf", "accumulator", "version", "zero",
-    "leaf_class", "leaf_slots", "variable", "counter", "history", "readers", "holds", "exposed",
-    "forget", "watch",
+    "leaf_class", "leaf_slots", "variable", "counter", "history", "readers", "exposed",
+    "forget", "watch", "zeros", "held_count", "held", "held_slot", "storage_class",
+    "storage_slots", "root",
 )  # fmt: skip
-PLACE_FIELDS = ("depth", "last", "files", "co_filename", "f_lasti", "user_place")
+PLACE_FIELDS = ("depth", "last", "at", "files", "co_filename", "f_lasti", "user_place")
 PLACES = {f"H_{name}": place for place, name in enumerate(FIELDS)}
 PLACES |= {f"P_{name}": place for place, name in enumerate(PLACE_FIELDS)}
-_ZERO, _FILE, _AT = 0, "co_filename", "f_lasti"
+_ZERO, _FILE, _LASTI = 0, "co_filename", "f_lasti"
+
+NOWHERE = -2  # no instruction has this number
 
 Slots = Sequence[tuple[str, object]]
+STORAGE_SLOTS: Slots = (("version", _ZERO), ("written", None))  # of a new one, beside its root
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,28 @@ class Eager:
 
     def place_words(self, depth: int, last: list[Any]) -> list[int]:
         """What native code needs to know where the user is, `depth` frames out or more; `last`, a
-        list of one, has his code that was found last."""
-        return [depth, *map(id, (last, self.files, _FILE, _AT, self.user_place))]
+        list of two, has his code that was found last, and the last place."""
+        return [depth, id(last), NOWHERE, *map(id, (self.files, _FILE, _LASTI, self.user_place))]
+
+    def words(self, listed: Callable[[Sequence[int]], int]) -> dict[str, int]:
+        """The words of a History that are the same for all: edges and storages are made of them."""
+        place = layout.slot_offset
+        found = {
+            "storage_class": id(self.storage),
+            "storage_slots": listed(slot_words(self.storage, STORAGE_SLOTS)),
+            "root": place(self.storage, "root"),
+            "version": place(self.storage, "version"),
+            "accumulator": place(self.leaf, "accumulator"),
+            "zero": id(_ZERO),
+            "leaf_class": id(self.accumulator),
+            "leaf_slots": listed(slot_words(self.accumulator, self.accumulator_slots)),
+            "variable": place(self.accumulator, "variable"),
+            "counter": id(self.next_sequence.__self__),
+            "history": id(self.history),
+        }
+        tensor = {"array": "_array", "storage": "_storage", "node": "_node", "number": "_nr",
+                  "view": "_view", "leaf": "_leaf"}  # fmt: skip
+        return found | {name: place(self.tensor, slot) for name, slot in tensor.items()}
 
 
 @dataclass(frozen=True)
@@ -76,8 +101,8 @@ class History:
 
     `slots` are those of a new node that are always the same. `inputs`: the tensors that the call
     reads, each an Input. `linked`: which of the results have
-    history. `watch`: what is called where backward will read memory again, else None; `holds`:
-    always, else only where somebody could write without a word.
+    history. `watch`: what is called where backward will read memory again, else None, and
+    somebody could write without a word. `held`: results that it will read.
     """
 
     eager: Eager
@@ -87,42 +112,59 @@ class History:
     wanted: Sequence[int]
     linked: Sequence[bool]
     watch: Any = None
-    holds: bool = False
+    held: Sequence[int] = ()
 
     def words(self, listed: Callable[[Sequence[int]], int],
               record: Callable[[Any], int]) -> list[int]:  # fmt: skip
         """See the module's text; `listed` puts words into memory, `record` an Array's."""
         eager = self.eager
         place = layout.slot_offset
-        found = {
+        found = eager.words(listed) | {
             "class": id(self.node),
             "slots": listed(slot_words(self.node, self.slots)),
             "reference": place(self.node, "reference"),
             "input_count": len(self.inputs),
+            "zeros": id(_zeros(len(self.inputs))),
             "inputs": listed([word for x in self.inputs for word in x.words(record)]),
             "wanted_count": len(self.wanted),
             "wanted": listed([*self.wanted]),
             "links": listed([place(eager.tensor, "_node") * linked for linked in self.linked]),
-            "version": place(eager.storage, "version"),
-            "accumulator": place(eager.leaf, "accumulator"),
-            "zero": id(_ZERO),
-            "leaf_class": id(eager.accumulator),
-            "leaf_slots": listed(slot_words(eager.accumulator, eager.accumulator_slots)),
-            "variable": place(eager.accumulator, "variable"),
-            "counter": id(eager.next_sequence.__self__),
-            "history": id(eager.history),
             "readers": 0 if self.watch is None else id(eager.readers),
-            "holds": int(self.holds),
+            "held_count": len(self.held),
+            "held": listed([word for k in self.held for word in (k, id(k))]),
+            "held_slot": place(self.node, "held"),
             "exposed": id(eager.exposed),
             "forget": id(eager.forget),
             "watch": id(self.watch),
         }
         for name in ("saved", "inputs", "versions", "edges", "sequence", "place", "states"):
             found[f"{name}_slot"] = place(self.node, name)
-        tensor = {"array": "_array", "storage": "_storage", "node": "_node", "number": "_nr",
-                  "view": "_view", "leaf": "_leaf"}  # fmt: skip
-        found |= {name: place(eager.tensor, slot) for name, slot in tensor.items()}
         return [found[name] for name in FIELDS]
+
+
+@cache
+def _zeros(count: int) -> tuple[int, ...]:
+    """The versions of tensors that were never written."""
+    return (_ZERO,) * count
+
+
+# Where a frame is; Python 3.10 has no function for it.
+LAST_INSTRUCTION = """
+declare i32 @PyFrame_GetLasti(ptr)
+define internal i64 @last_instruction(ptr %p, ptr %frame) {
+  %at = call i32 @PyFrame_GetLasti(ptr %frame)
+  %wide = sext i32 %at to i64
+  ret i64 %wide
+}
+""" if layout.TELLS_INSTRUCTION else """
+define internal i64 @last_instruction(ptr %p, ptr %frame) {
+  %name = call ptr @word(ptr %p, i64 ${P_f_lasti})
+  %at = call ptr @PyObject_GetAttr(ptr %frame, ptr %name)
+  %wide = call i64 @PyLong_AsLongLong(ptr %at)
+  call void @Py_DecRef(ptr %at)
+  ret i64 %wide
+}
+"""  # fmt: skip
 
 
 def slot_words(cls: type, slots: Slots) -> list[int]:

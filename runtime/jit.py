@@ -59,7 +59,8 @@ class Options:
 
 DEFAULT = Options()
 LIGHT = Options(light=True)
-# A quarter of the time, for code that mostly calls and waits.
+# A sixth of the time, for code that mostly calls and waits, and for what is replaced: see Note
+# [Brief first] in improving.py. It only inlines.
 BRIEF = Options(light=True, codegen_level=0)
 
 # Guards the choice of an engine. What is made once may as well be made twice when two threads come
@@ -290,8 +291,9 @@ def _optimise(module: Any, builder: Any, options: Options) -> None:
     if options.light:
         passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
-        passes.add_simplify_cfg_pass()
-        passes.add_instruction_combine_pass()
+        if options.codegen_level:  # else they take longer than they save
+            passes.add_simplify_cfg_pass()
+            passes.add_instruction_combine_pass()
     else:
         passes = builder.getModulePassManager()
     _without_lock("LLVMPY_RunNewModulePassManager")(passes, module, builder)

@@ -1,7 +1,7 @@
 """Runs Programs: loads their modules, lays out memory, and makes one callable.
 
-A program without host calls is one native entry: Python is left once per call. With host calls it
-is a list of native segments and calls between them, over the same memory plan.
+A program is one native entry: Python is left once per call. Host calls are called back from it
+(hosting.py).
 
 Invariants:
 - New results are freshly allocated at each call and never recycled.
@@ -11,16 +11,15 @@ Invariants:
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..ir.interp import evaluate_op
-from ..ir.program import INPUT, OUTPUT, STATUS, TEMPORARY, HostCall, Launch, Program, Strided
+from ..ir.program import INPUT, OUTPUT, STATUS, TEMPORARY, HostCall, Launch, Program
 from . import cache, jit, memory
 from .fastcall import Array, make
+from .hosting import RAISED, Host, reraise, words_of
 from .loading import ENTRY, Code, runner
 
 LONG = 1 << 18  # bytes of traffic above which the GIL is released
@@ -43,8 +42,9 @@ def plan_memory(program: Program) -> memory.Plan:
 
 def can_fail(step: Launch | HostCall) -> bool:
     """May this step raise an error that depends on values?"""
-    if isinstance(step, HostCall):
-        return not step.op.random
+    if isinstance(step, HostCall):  # a draw may: probabilities can be none
+        given = [o for o, name in zip(step.operands, step.op.inputs) if name != "state"]
+        return not step.op.random or bool(given)
     return any(word.buffer == STATUS for word in step.words)
 
 
@@ -61,18 +61,25 @@ def written_early(program: Program) -> list[int]:
 
 
 class Segment:
-    """Launches between two host calls, as one native entry."""
+    """All steps as one native entry."""
 
-    def __init__(self, owner: Runnable, launches: Sequence[tuple[int, Launch]]) -> None:
-        failing = max([0, *(k + 1 for k, (_, step) in enumerate(launches) if can_fail(step))])
-        words = [len(launches), max([1, *(len(step.words) for _, step in launches)]), 0, 0, failing]
-        self.steps = [number for number, _ in launches]
-        for _, step in launches:
-            words += [owner.code.symbols[step.symbol], step.chunks, len(step.words)]
-            for word in step.words:
+    def __init__(self, owner: Runnable) -> None:
+        listed = [(number, step) for number, step in enumerate(owner.program.steps)
+                  if isinstance(step, HostCall) or step.chunks]  # fmt: skip
+        self.hosts = {number: Host(step) for number, step in listed if isinstance(step, HostCall)}
+        failing = max([0, *(k + 1 for k, (_, step) in enumerate(listed) if can_fail(step))])
+        given = [words_of(s) if isinstance(s, HostCall) else s.words for _, s in listed]
+        words = [len(listed), max([1, *map(len, given)]), 0, 0, failing]
+        self.steps = [number for number, _ in listed]
+        for (number, step), own in zip(listed, given):
+            if isinstance(step, HostCall):
+                words += [self.hosts[number].address, 1, len(own)]
+            else:
+                words += [owner.code.symbols[step.symbol], step.chunks, len(own)]
+            for word in own:
                 words += owner.locate(word)
         self.table = np.array(words, np.int64)
-        self.times = np.zeros(len(launches), np.int64)
+        self.times = np.zeros(len(listed), np.int64)
         self.spans: list[np.ndarray] = []
         imports = {
             "wengert_run": runner().address("wengert_run"),
@@ -80,8 +87,6 @@ class Segment:
         }
         self.library = cache.build(ENTRY, ["entry"], imports, options=jit.LIGHT)
         self.address = self.library.address("entry")
-        kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
-        self.call = kind(self.address)
 
     def watch(self, spans: np.ndarray) -> None:
         """Arrays to look at for shared memory, in order of address; see run.ll."""
@@ -104,7 +109,7 @@ class Runnable:
                        for k, t in enumerate(program.inputs)]  # fmt: skip
         self.results = [Array(r.type.dtype.storage, r.type.shape)
                         for r in program.results if r.target is None]  # fmt: skip
-        self.steps = self.cut()
+        self.segment = Segment(self)
         self.arena = memory.shared_arena()
         self.sizes = np.array([t.nbytes for t in program.inputs], np.int64)
         self.writes = np.array([k in program.written for k in range(len(self.inputs))], bool)
@@ -115,7 +120,7 @@ class Runnable:
         draws = any(k.kind == "draw" for k in program.kernels)
         self.long = not draws and sum(k.bytes for k in program.kernels) > LONG
         self.fresh = self.entry()
-        if self.fresh != self.through_python and (program.errors or program.written):
+        if program.errors or program.written or self.segment.hosts:
             self.fresh = self.with_status(self.fresh)
         self.call = self.with_writes() if program.written else self.fresh
 
@@ -136,32 +141,13 @@ class Runnable:
         place = buffer.index + (len(self.inputs) if buffer.kind == OUTPUT else 0)
         return [3 + place, word.value]
 
-    def cut(self) -> list[Segment | HostCall]:
-        """Native segments and the host calls between them."""
-        steps: list[Segment | HostCall] = []
-        pending: list[tuple[int, Launch]] = []
-        for number, step in enumerate(self.program.steps):
-            if isinstance(step, Launch):
-                if step.chunks:
-                    pending.append((number, step))
-                continue
-            if pending:
-                steps.append(Segment(self, pending))
-                pending = []
-            steps.append(step)
-        if pending or not steps:
-            steps.append(Segment(self, pending))
-        return steps
-
     def entry(self) -> Any:
         """The callable that returns the new arrays."""
-        if len(self.steps) > 1 or not isinstance(self.steps[0], Segment):
-            return self.through_python
         return make(
-            self.steps[0].address, self.inputs, self.results, name=self.program.name,
+            self.segment.address, self.inputs, self.results, name=self.program.name,
             release_gil=self.long, status=True, tuple_result=True, disjoint=False,
             arena=self.arena, arena_size=self.plan.total, slow=self.slow,
-            keep=[self.code, self.steps[0], self],
+            keep=[self.code, self.segment, self],
         )  # fmt: skip
 
     def bound(self, arguments: Sequence[Any], places: Sequence[int], results: dict[int, Array],
@@ -170,15 +156,15 @@ class Runnable:
         """The entry for callers whose other pointers, of inputs or results, are always the same.
 
         It makes the results in `results`, by number, and answers with these, or a status, or
-        NotImplemented. None if there are host calls between the kernels.
+        NotImplemented. None if inputs may have to be put back.
         """
-        if self.fresh == self.through_python or self.early:
+        if self.early:
             return None
         return make(
-            self.steps[0].address, arguments, list(results.values()),  # type: ignore[union-attr]
+            self.segment.address, arguments, list(results.values()),
             name=name, release_gil=self.long, status=True,
             arena=self.arena, arena_size=self.plan.total,
-            keep=[self.code, self.steps[0], self, *keep],
+            keep=[self.code, self.segment, self, *keep],
             places=[*places, *(len(self.inputs) + k for k in results)],
             bound=list(bound.items()), apart=apart, **more,
         )  # fmt: skip
@@ -196,20 +182,18 @@ class Runnable:
                 order = self.apart(arrays)
                 if order is None:
                     return self.slow(*arrays)
-                self.steps[0].watch(order)  # type: ignore[union-attr]
+                self.segment.watch(order)
                 made = call(*arrays)
             return made
 
         if self.program.written:
-            self.steps[0].watch(self.spans(np.arange(len(self.sizes))))  # type: ignore[union-attr]
+            self.segment.watch(self.spans(np.arange(len(self.sizes))))
         return checked
 
     def trust(self) -> None:
         """Whoever calls sees to it that no array that is written to shares memory with another."""
         self.trusted = True
-        for step in self.steps:
-            if isinstance(step, Segment):
-                step.table[3] = 0
+        self.segment.table[3] = 0
 
     def apart(self, arrays: Sequence[np.ndarray]) -> np.ndarray | None:
         """The spans, for run.ll; None if an array that is written to meets another."""
@@ -279,78 +263,14 @@ class Runnable:
         np.copyto(copy, array)
         return copy
 
-    # -- with host calls -------------------------------------------------------------------
-
-    def through_python(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        if not self.as_expected(arrays):
-            return self.slow(*arrays)
-        made = tuple(np.empty(r.shape, r.dtype) for r in self.results)
-        addresses = [a.__array_interface__["data"][0] for a in (*arrays, *made)]
-        pointers = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
-        before = [arrays[k].copy() for k in self.early]
-        with self.arena.borrow(max(64, self.plan.total)) as start:
-            try:
-                for step in self.steps:
-                    if isinstance(step, Segment):
-                        self.check(step.call(ctypes.addressof(pointers), start))
-                    else:
-                        self.host(step, arrays, made, start)
-            except Exception:
-                self.put_back(arrays, before)
-                raise
-        return made
-
     def put_back(self, arrays: Sequence[np.ndarray], before: Sequence[np.ndarray]) -> None:
         """Inputs that were written to early get their values from before the call."""
         for k, values in zip(self.early, before):
             np.copyto(arrays[k], values)
 
-    def as_expected(self, arrays: Sequence[Any]) -> bool:
-        if len(arrays) != len(self.inputs):
-            return False
-        for array, e in zip(arrays, self.inputs):
-            if type(array) is not np.ndarray or array.dtype is not e.dtype:
-                return False
-            flags = array.flags
-            if array.shape != e.shape or not (flags.c_contiguous and flags.aligned):
-                return False
-            if e.writeable and not flags.writeable:
-                return False
-        if self.trusted or not self.program.written:
-            return True
-        return self.apart(arrays) is not None
-
     def check(self, status: int) -> None:
+        if status == RAISED:
+            reraise()
         if status:
             error, message = self.program.errors[status - 1]
             raise error(message)
-
-    def host(self, step: HostCall, arrays: Sequence[np.ndarray], made: Sequence[np.ndarray],
-             start: int) -> None:  # fmt: skip
-        def see(view: Strided) -> np.ndarray:
-            buffer = self.program.buffers[view.buffer]
-            if buffer.kind == INPUT:
-                flat = arrays[buffer.index].reshape(-1)
-            elif buffer.kind == OUTPUT:
-                flat = made[buffer.index].reshape(-1)
-            else:
-                flat = lend(start + self.plan.offsets[buffer.name], buffer.nbytes)
-            flat = flat.view(view.type.dtype.storage)
-            if view.is_dense:
-                return flat[view.offset : view.offset + view.type.numel].reshape(view.type.shape)
-            size = view.type.dtype.itemsize
-            return np.lib.stride_tricks.as_strided(
-                flat[view.offset :], view.type.shape, [s * size for s in view.strides])  # fmt: skip
-
-        operands = [None if o is None else see(o) for o in step.operands]
-        types = [None if o is None else o.type for o in step.operands]
-        with np.errstate(all="ignore"):
-            values = evaluate_op(step.op, operands, types, dict(step.attrs),
-                                 [r.type for r in step.results])  # fmt: skip
-        for result, value in zip(step.results, values):
-            np.copyto(see(result), value)
-
-
-def lend(address: int, nbytes: int) -> np.ndarray:
-    """Memory of the arena as an array of bytes."""
-    return np.frombuffer((ctypes.c_char * nbytes).from_address(address), np.uint8)

@@ -30,7 +30,7 @@ NEW_COPY, NEW_FROM_DESCR, SET_BASE = 85, 94, 282  # indices in NumPy's table of 
 C_ORDER = 0
 EQUAL = 2  # Py_EQ
 
-PYTHON_FUNCTIONS = (
+PYTHON_FUNCTIONS: tuple[str, ...] = (
     "Py_IncRef",
     "Py_DecRef",
     "PyEval_SaveThread",
@@ -65,8 +65,13 @@ PYTHON_FUNCTIONS = (
     "PyDict_New",
     "PyDict_SetItem",
     "PyObject_GenericGetDict",
+    "PyObject_GenericSetAttr",
     "PyObject_Vectorcall",
 )
+
+TELLS_INSTRUCTION = hasattr(ctypes.pythonapi, "PyFrame_GetLasti")  # from Python 3.11 on
+if TELLS_INSTRUCTION:
+    PYTHON_FUNCTIONS += ("PyFrame_GetLasti",)
 
 
 def python_function(name: str) -> int:

@@ -77,7 +77,7 @@ class ToLeaves:
     announce: Any
     note: Any
     slow: Any
-    last_code: list[Any] = field(default_factory=lambda: [None])  # see `Eager.place_words`
+    last_code: list[Any] = field(default_factory=lambda: [None, None])  # see `Eager.place_words`
 
     def words(self, listed: Callable[[Sequence[int]], int]) -> list[int]:
         """See the module's text; `listed` puts words into memory."""

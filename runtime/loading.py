@@ -8,14 +8,16 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache as once
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..ir.program import Module, Program
-from . import cache, fastcall, forking, jit, memory, threads
+from . import cache, calling, fastcall, forking, jit, memory, threads
+from .improving import Improving
 
 ENTRY = """
 @wengert_table = external global i64
@@ -53,7 +55,9 @@ def runner() -> jit.Library:
 _Work = tuple[str | cache.Unwritten, jit.Options]
 _waiting: deque[_Work] = deque()
 _compiling: set[threading.Thread] = set()
+_improving: set[threading.Thread] = set()
 _forks = 0  # that wait
+_told: set[tuple[str, bool]] = set()  # modules that wait or are being compiled, as in `_libraries`
 
 
 def _may_begin() -> bool:
@@ -67,12 +71,19 @@ def ahead(work: Iterable[_Work]) -> None:
             return  # who loads it compiles it
         _waiting.extend(work)
         for _ in range(min(_compilers() - len(_compiling), len(_waiting))):
-            thread = threading.Thread(target=_compile)
-            try:
-                thread.start()
-            except RuntimeError:  # too many, or the process is ending: who loads it compiles it
+            if not _begun(_compile, _compiling):
                 return
-            _compiling.add(thread)
+
+
+def _begun(target: Callable[[], None], among: set[threading.Thread]) -> bool:
+    """Starts a thread, which is one of these until it ends."""
+    thread = threading.Thread(target=target)
+    try:
+        thread.start()
+    except RuntimeError:  # too many, or the process is ending: who loads it compiles it
+        return False
+    among.add(thread)
+    return True
 
 
 def _compile() -> None:
@@ -84,43 +95,87 @@ def _compile() -> None:
             text, options = _waiting.popleft()
         with suppress(Exception):  # whoever loads it meets the error again
             cache.object_code(text, options=options)
+        if isinstance(text, cache.Unwritten):
+            with _lock:
+                _told.discard((text.identity, options.light))
 
 
 def settle() -> None:
     """Waits for what is being compiled ahead."""
+    _before_fork()
+    _after_fork()
+
+
+def _before_fork() -> None:
+    """Waits for what is being compiled ahead; nothing new begins until `_after_fork`."""
     global _forks
     with _lock:
         _forks += 1
-        under_way = list(_compiling)
+        under_way = [*_compiling, *_improving]
     for thread in under_way:
         thread.join()
+
+
+def _after_fork() -> None:
+    global _forks
     with _lock:
         _forks -= 1
 
 
+def _in_child() -> None:
+    """What waits has no thread here, and forks of other threads are none of this process."""
+    global _forks
+    _forks = 0
+    for some in (_waiting, _compiling, _improving, _told):
+        some.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=settle)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 @once
 def start() -> None:
     """Begins to compile what every program needs."""
-    ahead([(fastcall.text(), jit.LIGHT), (threads.pool_text(threads.sleep_kind()), jit.BRIEF),
-           (runner_text(), jit.LIGHT), (ENTRY, jit.LIGHT), (memory.ARENA, jit.BRIEF)])  # fmt: skip
+    ahead([fastcall.calls.work(), (threads.pool_text(threads.sleep_kind()), jit.BRIEF),
+           (runner_text(), jit.LIGHT), (ENTRY, jit.LIGHT), (memory.ARENA, jit.BRIEF),
+           (calling.text(), jit.LIGHT)])  # fmt: skip
 
 
 @once
 def start_backward() -> None:
     """Begins to compile what backward needs where it is a call of its own."""
-    ahead([(fastcall.text(fastcall.BACKWARD), jit.LIGHT)])
+    ahead([fastcall.backward.work()])
+
+
+def improve() -> None:
+    """Begins to compile better code for native calls; see Note [Brief first]."""
+    if not _may_begin():
+        return
+    # before the lock is taken, for they have one, too
+    briefs = [code for code in (fastcall.calls, fastcall.backward) if code.may_improve()]
+    if briefs:
+        with _lock:
+            if _may_begin():
+                _begun(partial(_improve, briefs), _improving)
+
+
+def _improve(briefs: list[Improving]) -> None:
+    with suppress(Exception):  # what there is goes on to serve
+        for code in briefs:
+            code.improve()
+    with _lock:
+        _improving.discard(threading.current_thread())
 
 
 def begin(module: Module) -> None:
-    """Begins to compile a module of a program."""
+    """Begins to compile a module of a program, unless that was done."""
+    key = module.identity, module.light
     with _lock:
-        known = (module.identity, module.light) in _libraries
-    if not known:
-        ahead([unwritten(module)])
+        known = key in _libraries or key in _told or not _may_begin()
+        if not known:
+            _told.add(key)
+    ahead([] if known else [unwritten(module)])
 
 
 def unwritten(module: Any) -> tuple[cache.Unwritten, jit.Options]:

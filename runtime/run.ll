@@ -1,8 +1,8 @@
 ; Runs a program from its table: words that name functions and say what their argument blocks hold.
 ; One text for all programs, so that a program compiles its kernels and nothing else.
 ;
-; Table: launches, most words of a block, where to add up times (or null), the spans (or null), how
-; many launches can fail before the first that may not run if one did, then the launches: function,
+; Table: launches, most words of a block, where to add up times (or null), the spans (or null), up
+; to which launch one may fail (those after a failure are not run), then the launches: function,
 ; chunks, words, and for each word what it is relative to and a value.
 ; Relative to: 0 nothing, 1 the arena, 2 the status word, 3 and up the pointers in order.
 
@@ -212,8 +212,8 @@ time:
   br label %after
 after:
   %i1 = add i64 %i, 1
-  %last = icmp eq i64 %i1, %failing
-  br i1 %last, label %ask, label %next
+  %early = icmp sle i64 %i1, %failing
+  br i1 %early, label %ask, label %next
 ask:
   %so.far = load i64, ptr %status, align 8
   %failed = icmp ne i64 %so.far, 0

@@ -1,13 +1,14 @@
-; Views of results, as eager makes them: the array, the storage that it shares, how it is seen from
-; its base, and the nodes of the view ops. After effects.ll. Words in braces that begin with V_ are
+; Views of results and arguments, as eager makes them: the array, the storage that it shares, how it
+; is seen from its base, and the nodes of the view ops. After effects.ll. Words in braces that begin with V_ are
 ; places in the list of views.py, N_ in those of its nodes.
 ;
 ; Invariants
-; - What is made is what `look` makes of such a result; see `api/native_views.py`.
+; - What is made is what `look` makes of such a tensor; see `api/native_views.py`. Python makes it
+;   where the tensor is not as the one that was looked at.
 
 declare i32 @PyArray_SetBaseObject(ptr, ptr)
 
-; The storage of a result, made if there is none; borrowed, null on an error.
+; The storage of a tensor, made if there is none; borrowed, null on an error.
 define internal ptr @storage_of(ptr %v, ptr %base, ptr %root) {
 entry:
   %slot = call i64 @number(ptr %v, i64 ${V_storage})
@@ -17,19 +18,9 @@ entry:
 yes:
   ret ptr %known
 make:
-  %class = call ptr @word(ptr %v, i64 ${V_storage_class})
-  %slots = call ptr @word(ptr %v, i64 ${V_storage_slots})
-  %new = call ptr @new_object(ptr %class, ptr %slots)
-  %failed = icmp eq ptr %new, null
-  br i1 %failed, label %no, label %fill
-fill:
-  %root.slot = call i64 @number(ptr %v, i64 ${V_root})
-  call void @Py_IncRef(ptr %root)
-  call void @put(ptr %new, i64 %root.slot, ptr %root)
-  call void @replace(ptr %base, i64 %slot, ptr %new)
+  %eager = call ptr @word(ptr %v, i64 ${V_eager})
+  %new = call ptr @new_storage(ptr %eager, ptr %base, ptr %root)
   ret ptr %new
-no:
-  ret ptr null
 }
 
 ; An array that sees a part of another's memory; null on an error.
@@ -47,9 +38,12 @@ entry:
   %strides = load ptr, ptr %strides.p
   %data = call ptr @field(ptr %root, i64 ${DATA})
   %start = getelementptr i8, ptr %data, i64 %offset
+  %flags.at = getelementptr i8, ptr %root, i64 ${FLAGS}
+  %flags.all = load i32, ptr %flags.at
+  %flags = and i32 %flags.all, ${WRITEABLE}
   call void @Py_IncRef(ptr %descr)         ; which the next call takes over
   %array = call ptr @PyArray_NewFromDescr(ptr @ndarray, ptr %descr, i32 %nd, ptr %dims,
-                                          ptr %strides, ptr %start, i32 ${WRITEABLE}, ptr null)
+                                          ptr %strides, ptr %start, i32 %flags, ptr null)
   %failed = icmp eq ptr %array, null
   br i1 %failed, label %no, label %tie
 tie:
@@ -66,11 +60,10 @@ no:
   ret ptr null
 }
 
-; A node of a view op whose gradients go to another's; takes over the references to that one and to
-; the number there. Null on an error.
-define internal ptr @view_node(ptr %n, ptr %parent, ptr %number, ptr %counter, ptr %place) {
+; A node of a view op whose gradients take an edge, to which it takes over the reference; null on an
+; error, or where that is null.
+define internal ptr @view_node(ptr %n, ptr %edge, ptr %counter, ptr %place) {
 entry:
-  %edge = call ptr @pair(ptr %parent, ptr %number)
   %lost = icmp eq ptr %edge, null
   br i1 %lost, label %no, label %list
 list:
@@ -108,23 +101,18 @@ no:
   ret ptr null
 }
 
-; The last node of a chain of view ops from a result on. Nodes with a number among `shared` are made
+; The last node of a chain of view ops from a tensor on. Nodes with a number among `shared` are made
 ; once: several views are results of one op. Null on an error.
 define internal ptr @view_history(ptr %v, ptr %base, ptr %shared, ptr %place) {
 entry:
   %count = call i64 @number(ptr %v, i64 ${V_node_count})
   %nodes = call ptr @word(ptr %v, i64 ${V_nodes})
   %counter = call ptr @word(ptr %v, i64 ${V_counter})
-  %node.slot = call i64 @number(ptr %v, i64 ${V_node})
-  %number.slot = call i64 @number(ptr %v, i64 ${V_number})
-  %first = call ptr @field(ptr %base, i64 %node.slot)
-  %first.number = call ptr @field(ptr %base, i64 %number.slot)
-  call void @Py_IncRef(ptr %first)
   br label %next
 next:
   %k = phi i64 [ 0, %entry ], [ %k1, %found ]
-  %parent = phi ptr [ %first, %entry ], [ %node, %found ]
-  %number = phi ptr [ %first.number, %entry ], [ %out, %found ]
+  %parent = phi ptr [ null, %entry ], [ %node, %found ]
+  %number = phi ptr [ null, %entry ], [ %out, %found ]
   %end = icmp eq i64 %k, %count
   br i1 %end, label %yes, label %one
 one:
@@ -137,12 +125,23 @@ look:
   %unknown = icmp eq ptr %cached, null
   br i1 %unknown, label %make, label %take
 take:
-  call void @Py_DecRef(ptr %parent)
+  call void @let_go(ptr %parent)
   call void @Py_IncRef(ptr %cached)
   br label %found
 make:
+  %is.first = icmp eq ptr %parent, null
+  br i1 %is.first, label %root, label %further
+root:
+  %eager = call ptr @word(ptr %v, i64 ${V_eager})
+  %outer = call ptr @edge(ptr %eager, ptr %base)
+  br label %new
+further:
   call void @Py_IncRef(ptr %number)
-  %made = call ptr @view_node(ptr %n, ptr %parent, ptr %number, ptr %counter, ptr %place)
+  %inner = call ptr @pair(ptr %parent, ptr %number)
+  br label %new
+new:
+  %edge = phi ptr [ %outer, %root ], [ %inner, %further ]
+  %made = call ptr @view_node(ptr %n, ptr %edge, ptr %counter, ptr %place)
   %failed = icmp eq ptr %made, null
   br i1 %failed, label %no, label %keep
 keep:
@@ -163,9 +162,17 @@ no:
   ret ptr null
 }
 
-; A view of a result; null on an error.
+; A view of a tensor; null on an error.
 define internal ptr @view_of(ptr %v, ptr %base, ptr %shared, ptr %place) {
 entry:
+  %facts = call ptr @word(ptr %v, i64 ${V_facts})
+  %usual = call i1 @as_listed(ptr %facts, ptr %base)
+  br i1 %usual, label %look, label %ask
+ask:
+  %slowly = call ptr @word(ptr %v, i64 ${V_slowly})
+  %asked = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %slowly, ptr %base, ptr null)
+  ret ptr %asked
+look:
   %array.slot = call i64 @number(ptr %v, i64 ${V_array})
   %root = call ptr @field(ptr %base, i64 %array.slot)
   %storage = call ptr @storage_of(ptr %v, ptr %base, ptr %root)
@@ -184,6 +191,13 @@ share:
   %storage.slot = call i64 @number(ptr %v, i64 ${V_storage})
   call void @Py_IncRef(ptr %storage)
   call void @put(ptr %tensor, i64 %storage.slot, ptr %storage)
+  %mark.slot = call i64 @number(ptr %v, i64 ${V_mark})
+  %mark = call ptr @field(ptr %base, i64 %mark.slot)
+  %marked = call i64 @number(ptr %v, i64 ${V_marked})
+  %unmarked = icmp eq i64 %marked, 0
+  %own.mark = select i1 %unmarked, ptr @None, ptr %mark
+  call void @Py_IncRef(ptr %own.mark)
+  call void @put(ptr %tensor, i64 %mark.slot, ptr %own.mark)
   %class = call ptr @word(ptr %v, i64 ${V_view_class})
   %independent = icmp eq ptr %class, null
   br i1 %independent, label %nodes, label %relate
@@ -198,6 +212,11 @@ from:
   %base.slot = call i64 @number(ptr %v, i64 ${V_base})
   call void @Py_IncRef(ptr %base)
   call void @put(ptr %view, i64 %base.slot, ptr %base)
+  %version.slot = call i64 @number(ptr %v, i64 ${V_version})
+  %version = call ptr @field(ptr %storage, i64 %version.slot)
+  %seen.slot = call i64 @number(ptr %v, i64 ${V_seen})
+  call void @Py_IncRef(ptr %version)
+  call void @put(ptr %view, i64 %seen.slot, ptr %version)
   br label %nodes
 nodes:
   %count = call i64 @number(ptr %v, i64 ${V_node_count})

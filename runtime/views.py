@@ -1,4 +1,4 @@
-"""What native code needs to make views of results (views.ll).
+"""What native code needs to make views of results and arguments (views.ll).
 
 `View.words` is the list that native code reads, `FIELDS` says what is where: V_<name> in the text,
 as N_<name> are places in the list of a Node.
@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import layout
+from .history import FIELDS as EAGER_FIELDS
 from .history import Eager, Slots, slot_words
 
 FIELDS = (
-    "record", "offset", "array", "storage", "storage_class", "storage_slots", "root", "view",
-    "view_class", "view_slots", "base", "node_count", "nodes", "counter", "node", "number",
+    "record", "offset", "array", "storage", "view", "view_class", "view_slots", "base", "seen",
+    "version", "node_count", "nodes", "counter", "node", "mark", "marked", "facts", "slowly",
+    "eager",
 )  # fmt: skip
 NODE_FIELDS = ("class", "slots", "edges", "place", "sequence", "shared", "out")
 PLACES = {f"V_{name}": place for place, name in enumerate(FIELDS)}
@@ -40,41 +42,45 @@ class Node:
 
 @dataclass(frozen=True)
 class View:
-    """A view of a result: an Array in its holder, how many bytes from the result's memory on.
+    """A view of a tensor: an Array in its holder, how many bytes from the tensor's memory on.
 
-    `storage_slots`: of a storage that the result may need. `view`, with `view_slots`: the class
-    that says how it is seen from its base, None where it is seen by itself.
+    `view`, with `view_slots`: the class that says how it is seen from its base, None where it is
+    seen by itself. `marked`: it has the mark of its base. Where the base's slots are not as in
+    `facts`, `slowly` is asked for the view.
     """
 
     eager: Eager
     array: Any
     offset: int
-    storage_slots: Slots
     view: type | None
     view_slots: Slots
     nodes: Sequence[Node]
+    marked: bool
+    facts: Slots
+    slowly: Any
 
     def words(self, listed: Callable[[Sequence[int]], int],
               record: Callable[[Any], int]) -> list[int]:  # fmt: skip
         """See the module's text; `listed` puts words into memory, `record` an Array's."""
         eager, place = self.eager, layout.slot_offset
+        known = eager.words(listed)
         found = {
             "record": record(self.array),
             "offset": self.offset,
-            "storage_class": id(eager.storage),
-            "storage_slots": listed(slot_words(eager.storage, self.storage_slots)),
-            "root": place(eager.storage, "root"),
-            "view_class": 0 if self.view is None else id(self.view),
-            "view_slots": 0,
-            "base": 0,
+            "version": place(eager.storage, "version"),
             "node_count": len(self.nodes),
             "nodes": listed([listed(node.words(listed)) for node in self.nodes]),
             "counter": id(eager.next_sequence.__self__),
+            "marked": int(self.marked),
+            "facts": listed(slot_words(eager.tensor, self.facts)),
+            "slowly": id(self.slowly),
+            "eager": listed([known.get(name, 0) for name in EAGER_FIELDS]),
         }
         if self.view is not None:
+            found["view_class"] = id(self.view)
             found["view_slots"] = listed(slot_words(self.view, self.view_slots))
-            found["base"] = place(self.view, "base")
+            found |= {name: place(self.view, name) for name in ("base", "seen")}
         tensor = {"array": "_array", "storage": "_storage", "view": "_view", "node": "_node",
-                  "number": "_nr"}  # fmt: skip
+                  "mark": "_mark"}  # fmt: skip
         found |= {name: place(eager.tensor, slot) for name, slot in tensor.items()}
-        return [found[name] for name in FIELDS]
+        return [found.get(name, 0) for name in FIELDS]

@@ -254,3 +254,11 @@ def test_a_schedule_of_a_users_optimizer_is_two_recordings():
         step(data(3, k=k))
         optimizer.param_groups[0]["lr"] = 0.1 * 0.9**k
     assert step.explain().count("trace of") <= 2
+
+
+def test_adam_records_what_is_of_its_group_once():
+    _, _, step = made()
+    compiled = torch.compile(step)
+    compiled(data(3, 4))
+    # 1 - beta of both betas, and two corrections of each of the four parameters
+    assert compiled.dump("trace").count(": f64[] = rsub ") == 2 + 2 * 4

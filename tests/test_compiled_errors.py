@@ -76,3 +76,17 @@ def test_numbers_that_python_refuses(name, monkeypatch):
     for a, b in ((3.0, 1.0), (4.0, 1.0), (2.0, 2.0), (1e200, 1.0), (-3.0, 1.5), (5e3, 2.0)):
         expected, found = outcome(function, x, a, b), outcome(compiled, x, a, b)
         assert found == expected or found == pytest.approx(expected, rel=1e-6), (a, b)
+
+
+def test_what_a_body_put_into_containers_before_an_error_is_there():
+    def failing(x, log, table):
+        log.append(x.sum())
+        table["count"] = len(log)
+        raise ValueError("mine")
+
+    compiled, log, table = torch.compile(failing), [0.5], {"rate": 0.5}
+    for k in range(1, 4):
+        with pytest.raises(ValueError, match="mine"):
+            compiled(torch.ones(2), log, table)
+        assert len(log) == 1 + k and table == {"rate": 0.5, "count": 1 + k}
+        assert all(type(x) in (float, torch.Tensor) for x in log)

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 import wengert as torch
+from wengert.ir.program import Module
 from wengert.runtime import jit, loading
 
 pytestmark = pytest.mark.skipif(not torch.backend_available(), reason="needs LLVM")
@@ -41,6 +42,21 @@ def test_the_first_call_returns_while_llvm_works(monkeypatch):
         may_go_on.set()
     check(function(x), x, number)
     assert "replayed 1 times" in function.explain()
+
+
+def test_a_module_is_compiled_once_however_often_it_is_told(monkeypatch):
+    text = f"define i64 @f() {{ ret i64 {next(_new)} }}"
+    module = Module(lambda: text, f"a test's {text}", ("f",))
+    work = []
+    with monkeypatch.context() as patched:
+        patched.setattr(loading, "ahead", work.extend)
+        for _ in range(3):
+            loading.begin(module)
+    assert len(work) == 1
+    loading.ahead(work)
+    for thread in list(loading._compiling):
+        thread.join()
+    assert (module.identity, module.light) not in loading._told
 
 
 def refuse(text, *, options=jit.DEFAULT):

@@ -14,6 +14,7 @@ import wengert as torch
 import wengert.nn.functional as F
 from comparing import close
 from wengert import nn
+from wengert.runtime import watch
 
 ROUNDS = 4
 
@@ -99,25 +100,6 @@ def seen_of_python_data(x):
     return [x[:n].sum() for n in lengths.tolist() if n < 4], x * total
 
 
-NATIVE = [returned_item, returned_later, returned_in_a_dict, returned_float, returned_list,
-          returned_array, returned_by_a_helper, returned_before_a_write, returned_by_either_branch,
-          returned_small_int, returned_inside_with, seen_of_python_data]  # fmt: skip
-
-
-@pytest.mark.parametrize("function", NATIVE, ids=lambda f: f.__name__)
-def test_values_that_need_no_python(function):
-    compiled = torch.compile(function)
-    for x in inputs():
-        assert close(plain(compiled(x)), plain(function(x)))
-    if sys.version_info < (3, 13):  # whose bytecode tells less: there bodies may run
-        assert "Python body" not in compiled.explain(), compiled.explain()
-        assert "replayed" in compiled.explain()
-
-
-def used_by_math(x):
-    return math.sqrt((x * x).sum())
-
-
 def used_by_max(x):
     return max((x * x).sum().item(), 1.0)
 
@@ -136,6 +118,65 @@ def used_in_a_branch(x):
     if y.sum().item() > 0:
         return y + 1
     return y - 1
+
+
+def looped(x):
+    total = 0.0
+    while x.norm().item() < 20:
+        x = x * 2
+        total += x.sum().item()
+    return x, total
+
+
+def clipped(x):
+    return x * min(1.0, 2.0 / (x.norm().item() + 1e-6))
+
+
+def grown(x):
+    total = best = 0.0
+    for row in (x, x * 2, x * 3):
+        value = row.sum().item()
+        best = max(best, value)
+        total += value
+    return x / total, [best, -total], {"total": total**2}
+
+
+def of_other_kinds(x):
+    total = x.double().sum().item() + x.half().sum().item() * x.bfloat16().sum().item()
+    return x * total, total // 2, total % 3, not total
+
+
+def before_a_write(x):
+    total = x.sum()
+    value = total.item()
+    total.add_(1)
+    return x * value, total * value
+
+
+def dropped(x):
+    x.sum().item()
+    return x * 2
+
+
+NATIVE = [returned_item, returned_later, returned_in_a_dict, returned_float, returned_list,
+          returned_array, returned_by_a_helper, returned_before_a_write, returned_by_either_branch,
+          returned_small_int, returned_inside_with, seen_of_python_data, used_by_max,
+          used_as_operand, used_in_arithmetic, used_in_a_branch, looped, clipped, grown,
+          of_other_kinds, before_a_write, dropped]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", NATIVE, ids=lambda f: f.__name__)
+def test_values_that_need_no_python(function):
+    compiled = torch.compile(function)
+    for x in inputs():
+        assert close(plain(compiled(x)), plain(function(x)))
+    if sys.version_info < (3, 13):  # whose bytecode tells less: there bodies may run
+        assert "Python body" not in compiled.explain(), compiled.explain()
+        assert "replayed" in compiled.explain()
+
+
+def used_by_math(x):
+    return math.sqrt((x * x).sum())
 
 
 def used_as_a_slice(x):
@@ -190,18 +231,35 @@ def shapes_from_values(x):
     return x[x > 0] * 2, x.nonzero().shape, (x * 2).round().unique()
 
 
-def looped(x):
-    total = 0.0
-    while x.norm().item() < 20:
-        x = x * 2
-        total += x.sum().item()
-    return x, total
+def used_as_a_float(x):
+    return x * float((x * x).sum()) + 1
 
 
-IN_SEGMENTS = [used_by_math, used_by_max, used_as_operand, used_in_arithmetic, used_in_a_branch,
-               used_as_a_slice, used_in_a_comprehension, used_by_map, used_by_numpy, copied,
-               seen_through_storages, strided, converted_by_type, used_in_text,
-               shapes_from_values, looped]  # fmt: skip
+def used_later(x):
+    value = (x * x).sum().item() * 2
+    return x * math.sqrt(value)
+
+
+def shown(x):
+    return f"{(x * 2).sum().item() + 1:.3f}", x * 2
+
+
+def used_by_a_helper(x):
+    return x * helper(x)
+
+
+def used_where_an_error_is_met(x):
+    value = (x * 2).sum().item()
+    try:
+        return x * value
+    finally:
+        str(value)
+
+
+IN_SEGMENTS = [used_by_math, used_as_a_slice, used_in_a_comprehension, used_by_map, used_by_numpy,
+               copied, seen_through_storages, strided, converted_by_type, used_in_text,
+               shapes_from_values, used_as_a_float, used_later, shown, used_by_a_helper,
+               used_where_an_error_is_met]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", IN_SEGMENTS, ids=lambda f: f.__name__)
@@ -436,7 +494,7 @@ def test_windows_of_small_tensors_are_not_worth_it(monkeypatch):
     def function(x):
         y = (x * 2).tanh()
         postponed.append(y.__class__ is not torch.Tensor)
-        return y * y.sum().item() + len(postponed)
+        return y * float(y.sum()) + len(postponed)
 
     compiled = torch.compile(function)
     for shape in ((4,), (4,), (4,), (4000,), (4000,), (4000,), (4,)):
@@ -450,6 +508,44 @@ def test_windows_of_small_tensors_are_not_worth_it(monkeypatch):
     # small: recorded, learned, eager; large: recorded or learned, learned, postponed; eager
     assert postponed[:3] == [False] * 3 and postponed[5] and not postponed[6]
     assert "fewer than 1,000 elements" in compiled.explain()
+
+
+@pytest.mark.skipif(bool(watch.trouble()), reason="calls are not bound here")
+def test_small_bodies_are_known_again_by_native_code(monkeypatch):
+    monkeypatch.setattr("wengert.bodies.WORTH", 1000)
+
+    def function(x, scale=1.0, *, names=("a",), rows=None):
+        return x * float(x.sum()) * scale, names, rows
+
+    compiled = torch.compile(function)
+    x, turned = torch.ones(2, 3), torch.arange(6.0).view(3, 2).t()
+    calls = [((x,), {}), ((x, 2.0), {}), ((turned,), {}), ((x.double(),), {"scale": 0.5}),
+             ((x,), {"rows": [x, {"a": 1}]}), ((x.clone().requires_grad_(),), {})]  # fmt: skip
+    for args, kwargs in calls * 4:
+        found, wanted = compiled(*args, **kwargs), function(*args, **kwargs)
+        assert torch.equal(found[0], wanted[0]) and found[1:] == wanted[1:]
+        assert found[0].stride() == wanted[0].stride()
+        assert found[0].requires_grad == wanted[0].requires_grad
+    assert 1 <= len(compiled.body.eager) <= 4
+    before = compiled.body.calls
+    compiled.key_of = None  # is not asked
+    compiled(x), compiled(torch.zeros(2, 3))
+    assert compiled.body.calls == before + 2
+    with pytest.raises(TypeError, match="NoneType"), torch.no_grad():
+        compiled(x)  # another kind
+    del compiled.key_of
+
+    def failing(x, log):
+        log.append(float(x.sum()))
+        raise ValueError("mine")
+
+    compiled, log = torch.compile(failing), []
+    for _ in range(5):
+        with pytest.raises(ValueError, match="mine"):
+            compiled(x, log)
+    assert len(log) == 5  # errors are the body's, which ran once
+    compiled.cache_clear()
+    assert not compiled.body.eager
 
 
 # --- copies and new tensors ----------------------------------------------------------------------

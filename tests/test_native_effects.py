@@ -30,6 +30,17 @@ class Slotted:
     b: object
 
 
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    a: object
+    b: object = None
+
+
+@dataclasses.dataclass
+class Nothing:
+    pass
+
+
 Point = collections.namedtuple("Point", "a b")
 
 
@@ -210,6 +221,7 @@ def forms():
         "dict": (lambda x, y: {"a": x * y, "b": [y, 3, None]}, (x, y)),
         "pair": (lambda x, y: Pair(x * y, (x, model.weight)), (x, y)),
         "slots": (lambda x, y: Slotted(x * y, Slotted(x + y, 3)), (x, y)),
+        "frozen": (lambda x, y: Frozen(Frozen(x * y), [Nothing(), y]), (x, y)),
         "named": (lambda x, y: Point(x * y, [y]), (x, y)),
         "given": (lambda x, y: (x, x * y), (x, y)),
         "none": (lambda x, y: None, (x, y)),
@@ -239,6 +251,19 @@ def test_results_are_put_together_and_leave_no_references(form):
             assert (ours is theirs) or torch.equal(ours, theirs)
     watched = [*args, function, None, 0, True, "a", (), Pair, sys._getframe().f_code]
     check_references(watched, lambda: function(*args))
+
+
+@native
+@pytest.mark.parametrize("form", ["list", "dict", "pair", "slots", "frozen"])
+def test_no_python_puts_results_together(form):
+    body, args = forms()[form]
+    function = torch.compile(body)
+    settled(function, *args)
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code) if event == "call" else None)
+    function(*args)
+    sys.setprofile(None)
+    assert not called
 
 
 def nestings(x, y):

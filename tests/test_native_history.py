@@ -57,6 +57,31 @@ def test_the_node_is_as_python_makes_it():
     assert [id(end.variable) for end, _ in node.next_functions] == [id(x), id(y)]
 
 
+@native
+def test_results_that_backward_reads_are_held():
+    function = torch.compile(lambda x: (x * 2, x.tanh(), x.exp()[0]))
+    x = leaf(0.5, 1.0)
+    settled(function, x)
+    _, tanh, power = function(x)
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code) if event == "call" else None)
+    function(x)
+    sys.setprofile(None)
+    assert not called  # no Python is asked
+    node, base = tanh.grad_fn, power._base
+    held = node.held
+    assert [*held] == [1, 2] and node.reference() is node
+    for k, result in ((1, tanh), (2, base)):
+        array, storage, version = held[k]
+        assert array is result._array and storage is result.storage_ and storage.root is array
+        assert version == 0 and storage.written is None
+    tanh.add_(1.0)
+    with pytest.raises(RuntimeError, match="which is output 0 of Tanh, is at version 1"):
+        tanh.sum().backward()
+    power.backward()
+    assert x.grad[0] == pytest.approx(np.exp(0.5))
+
+
 def test_errors_name_the_line_of_the_call():
     function = torch.compile(lambda x, y: (x * y).sum())
     x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
@@ -156,7 +181,39 @@ def test_memory_that_numpy_holds_is_noticed():
     assert torch.allclose(w.grad, kept / value * 100.0)
 
 
-@pytest.mark.parametrize("form", ["plain", "list", "dropout", "module"])
+@native
+def test_places_are_shared_as_long_as_they_are_the_same():
+    function, x = torch.compile(lambda x: x * x), leaf(1.0, 2.0)
+    settled(function, x)
+
+    def elsewhere():
+        return function(x)
+
+    for _ in range(3):
+        first, second, third = function(x), function(x), elsewhere()
+        places = [result.grad_fn.place for result in (first, second, third)]
+        here = sys._getframe().f_code
+        assert [code for code, _ in places] == [here, here, elsewhere.__code__]
+        assert len({at for _, at in places[:2]}) == 2 and places[0][1] < places[1][1]
+    again = [function(x).grad_fn.place for _ in range(4)]
+    assert all(place is again[0] for place in again)
+
+
+@native
+def test_versions_are_those_of_the_inputs():
+    function = torch.compile(lambda x, y: x * y)
+    x, y = leaf(1.0, 2.0), torch.ones(2)
+    first, again = settled(function, x, y), function(x, y)
+    assert first.grad_fn.versions == (0, 0) and again.grad_fn.versions is first.grad_fn.versions
+    y.add_(1.0)
+    assert function(x, y).grad_fn.versions == (0, 1)
+    with torch.no_grad():
+        x.mul_(2.0)
+    assert function(x, y).grad_fn.versions == (1, 1)
+    assert first.grad_fn.versions == (0, 0)
+
+
+@pytest.mark.parametrize("form", ["plain", "list", "dropout", "module", "held"])
 def test_calls_leave_no_references(form):
     x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
     module = nn.Linear(2, 2)
@@ -165,6 +222,7 @@ def test_calls_leave_no_references(form):
         "list": (lambda xs: xs[0] * xs[1], ([x, y],)),
         "dropout": (lambda x: nn.functional.dropout(x, 0.5).sum(), (x,)),
         "module": (lambda x: module(x).sum(), (x,)),
+        "held": (lambda x, y: (x * y).tanh(), (x, y)),
     }
     body, args = bodies[form]
     function = torch.compile(body)

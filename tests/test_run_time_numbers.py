@@ -3,8 +3,12 @@
 import gc
 import json
 import math
+import operator
 import pickle
+from datetime import timedelta
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import wengert as torch
 import wengert.nn.functional as F
@@ -40,7 +44,30 @@ USES = {
     "parts": lambda x, s: (s.real * x, s.imag),
     "as tensors": lambda x, s: (torch.as_tensor(s), torch.asarray(s) * x),
     "lerp": lambda x, s: torch.lerp(x, x * 2, s) + x // s,
+    "grown": lambda x, s: grown(x, s),
+    "of NumPy": lambda x, s: (np.float64(2) * s, s - np.float32(2), (np.ones(2) / s).tolist(), x),
+    "compared with NumPy's": lambda x, s: ((np.ones(2) > s).tolist(), s == np.float64(1), x * s),
+    "complex": lambda x, s: (1j * s, s + 2j, x * s),
+    "of others": lambda x, s: (timedelta(1) * s, s * timedelta(1), Fraction(1, 2) + s, x * s),
+    "refused": lambda x, s: refusals(x, s),
 }  # fmt: skip
+
+
+def grown(x, s):
+    first = s
+    s *= 2
+    s += 1.0
+    return x * s, s, first
+
+
+def refusals(x, s):
+    found = []
+    for operation in (operator.matmul, operator.lshift, operator.or_):
+        for left, right in ((s, 1), (1, s), (s, s)):
+            with pytest.raises(TypeError, match="float") as error:
+                operation(left, right)
+            found.append(str(error.value))
+    return found, x * 2
 
 
 def clipped(x, bound):

@@ -23,6 +23,7 @@ from . import (
     ranges,
     reshaping,
     strided,
+    subclasses,
     tape,
     tensor,
     writing,

@@ -165,7 +165,11 @@ def in_layout_of(leaf: Tensor, grad: Tensor, create_graph: bool) -> Tensor:
         return copy
     fresh = Tensor._wrap(np.empty_like(wanted, order=order), leaf.dtype)
     notify("made", fresh)
-    return fresh.copy_(grad if create_graph else grad.detach())
+    if create_graph:
+        return fresh.copy_(grad)
+    fresh.copy_(grad.detach())
+    fresh.storage_.version = 0  # as of a clone: nobody has seen it before
+    return fresh
 
 
 def dense(array: np.ndarray) -> bool:

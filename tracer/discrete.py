@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from . import sampling
 from .generator import Generator
 from .rounding import cast, dtype_name
 from .sampling import LARGEST, SCALAR_NAMES, exponential, not_implemented
@@ -38,6 +39,9 @@ def randint(
         return _full_range(generator, shape, name)
     low, last = _bounds(low, high, name)
     size, extent = math.prod(shape), last - low + 1
+    drawn = sampling.native(generator, "integers", size, name, low, last + 1)
+    if drawn is not None:
+        return drawn.reshape(shape)
     if extent >= _WIDE_RANGE:
         words = generator.words64(size)
         # 2^64 itself cannot occur: that range has its own kernel
@@ -70,6 +74,8 @@ def randperm(generator: Generator, n: int, dtype: str = "int64") -> Array:
     """`randperm`: a permutation of 0..n-1 by Fisher and Yates from the front."""
     name = dtype_name(dtype)
     _check_permutation(n, name)
+    if (drawn := sampling.native(generator, "permutation", n, name)) is not None:
+        return drawn
     steps = generator.words(max(n - 1, 0)) % np.arange(n, 1, -1, dtype=np.uint32)
     targets = (steps + np.arange(max(n - 1, 0), dtype=np.uint32)).tolist()
     order = list(range(n))

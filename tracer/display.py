@@ -18,7 +18,8 @@ def tensor_text(tensor: Any) -> str:
     tangent = None
     if unpack is not None:
         tensor, tangent = unpack(tensor)
-    return _text(tensor, None if tangent is None else f"{tangent}")  # a number, if it has no dims
+    text = _text(tensor, None if tangent is None else f"{tangent}")  # a number, if it has no dims
+    return f"Parameter({text})" if tensor.__dict__.get("_is_param") else text
 
 
 def _text(tensor: Any, tangent: str | None) -> str:

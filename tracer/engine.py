@@ -28,9 +28,11 @@ from .engine_hooks import (
     checked_tuple,
     is_told,
     note_forward,
+    noting,
     padded,
     run_posthooks,
     run_tensor_hooks,
+    tell_of_hooks,
     tensor_hooks,
     warn_of,
 )
@@ -45,6 +47,17 @@ class _Current(threading.local):
 
 
 current = _Current()
+
+
+class Expanded(RuntimeError):
+    """A node that stands for several can't run as one: they shall run in its place.
+
+    `roots` and `grads` are edges into them, and the gradients that arrived there.
+    """
+
+    def __init__(self, error: BaseException, roots: list[Any], grads: list[Any]):
+        super().__init__(str(error))
+        self.roots, self.grads = roots, grads
 
 
 class Ready:
@@ -69,6 +82,13 @@ class Ready:
             nodes[hole] = nodes[parent]
             hole = parent
         nodes[hole] = node
+
+    def leaves(self) -> list[Any]:
+        """Takes the leaves, which come before all."""
+        found = []
+        while self.nodes and self.nodes[0].__class__ is AccumulateGrad:
+            found.append(self.pop())
+        return found
 
     def pop(self) -> Node:
         nodes = self.nodes
@@ -157,13 +177,13 @@ class Run:
         try:
             while node is not None:
                 slots: Any = buffers.pop(node, None) or [None]
-                results, leaves, follow = None, (), None
+                results, leaves, follow, joins = None, (), None, False
                 if watch is not None:
                     watch(node)
                 if node.__class__ is AccumulateGrad:
                     self.arrive(node, slots)
                 elif not plain or node.extra is not None:
-                    results = self.step(node, slots)
+                    results, joins = self.step(node, slots), node.joins
                 elif unwatched and node.is_op:
                     saved = node.saved
                     if saved.__class__ is Freed:
@@ -172,22 +192,67 @@ class Run:
                     if saved and freed is not None:
                         node.saved = freed
                 else:
-                    results = node.apply(slots)
+                    results, joins = node.apply(slots), node.joins
                     if freed is not None:
                         node.release(freed)
                 slots = None
-                if results is not None:
+                if joins and results is not None:
+                    self.serve_in_order(node, results, ready, buffers, sums, plain)
+                elif results is not None:
                     leaves, follow = self.pass_on(node.edges, results, ready, buffers, sums, plain)
                 results = None  # a gradient nobody holds may be taken
                 for leaf in leaves:
                     accumulate(leaf.variable, buffers.pop(leaf, None) or [None], create_graph,
                                direct, place)  # fmt: skip
                 node = follow if follow is not None else ready.pop() if nodes else None
+        except Expanded as expanded:
+            self.expand(node, expanded, ready, buffers)
+            with noting(node):
+                self.loop(ready, buffers)
         except Exception as error:
             note_forward(error, node)
             raise
         if watch is not None:
             watch(None)
+
+    def serve_in_order(
+        self, node: Node, results: Any, ready: Ready, buffers: Any, sums: Any, plain: bool
+    ) -> None:
+        """As `pass_on` of a node that stands for several: to leaves in the order of these."""
+        edges, results = list(node.edges), list(results)
+        for position in node.arrivals():
+            edge, grad = edges[position], results[position]
+            edges[position] = results[position] = None
+            leaves, follow = self.pass_on((edge,), (grad,), ready, buffers, sums, plain)
+            grad = None  # nobody holds it
+            if follow is not None:
+                ready.push(follow)
+            for leaf in (*leaves, *ready.leaves()):
+                self.arrive(leaf, buffers.pop(leaf, None) or [None])
+        leaves, follow = self.pass_on(edges, results, ready, buffers, sums, plain)
+        for leaf in leaves:
+            self.arrive(leaf, buffers.pop(leaf, None) or [None])
+        if follow is not None:
+            ready.push(follow)
+
+    def expand(self, node: Node, expanded: Expanded, ready: Ready, buffers: Any) -> None:
+        """Other nodes take the place of one."""
+        waiting, roots = self.dependencies, expanded.roots
+        behind = {edge[0] for edge in node.edges if edge is not None}
+        for edge in node.edges:
+            if edge is not None:
+                waiting[edge[0]] -= 1
+        inner = [edge for edge in dict.fromkeys(roots) if edge[0] not in waiting]
+        for target, count in count_dependencies(inner, waiting).items():
+            waiting[target] = waiting.get(target, 0) + count
+        if self.needed is not None:
+            found = find_needed(inner, self.captures, self.targets or ())
+            self.needed = {**found, **self.needed}
+        for (root, number), grad in zip(roots, expanded.grads):
+            put_grad(buffers, root, number, grad)
+        for target in dict.fromkeys([root for root, _ in roots] + [*behind]):
+            if waiting[target] == 0 and (self.needed is None or self.will_run(target)):
+                ready.push(target)
 
     def pass_on(
         self, edges: Any, results: Any, ready: Ready, buffers: Any, sums: Any, plain: bool
@@ -236,6 +301,8 @@ class Run:
             return None
         extra = node.extra
         if extra is not None:
+            if state.top is not run:
+                tell_of_hooks(node)
             slots = tensor_hooks(node, slots)
             for hook in list(extra.prehooks.values()):
                 slots = padded(node, slots)
@@ -263,6 +330,8 @@ class Run:
         """A leaf's gradient with hooks or captures on the way."""
         leaf = node.variable
         grad = slots[0]
+        if state.top is not run:
+            tell_of_hooks(node)
         if leaf._leaf is not None and leaf._leaf.hooks:
             grad = run_tensor_hooks(leaf._leaf.hooks, grad)
         for _, slot in self.captures.get(node, ()):
@@ -288,8 +357,8 @@ def put_grad(buffers: dict[Node, list[Any]], node: Node, number: int, grad: Any)
         add_into(slots, number, grad, node, None)
 
 
-def count_dependencies(roots: list[tuple[Node, int]]) -> dict[Node, int]:
-    """For every reachable node, how many edges lead into it."""
+def count_dependencies(roots: list[tuple[Node, int]], end: Any = ()) -> dict[Node, int]:
+    """For every reachable node, how many edges lead into it; those in `end` are not passed."""
     counts: dict[Node, int] = {}
     stack = []
     for node, _ in roots:
@@ -304,7 +373,8 @@ def count_dependencies(roots: list[tuple[Node, int]]) -> dict[Node, int]:
                     counts[target] += 1
                 else:
                     counts[target] = 1
-                    stack.append(target)
+                    if target not in end:
+                        stack.append(target)
     return counts
 
 
@@ -330,12 +400,13 @@ def find_needed(roots: Any, captures: Any, targets: Any) -> dict[Node, bool]:
 
 def start(task: Run, roots: list[Any], grads: list[Any]) -> None:
     """Executes `task` in the grad mode it asks for."""
-    previous, mode, cut = current.run, state.grad_enabled, state.cut
+    previous, mode, cut, asking = current.run, state.grad_enabled, state.cut, state.asking
     current.run = task
     state.grad_enabled = task.create_graph
     state.cut = None  # gradients have no history, and that is nobody's fault
+    state.asking = False
     try:
         task.execute(roots, grads)
     finally:
         current.run = previous
-        state.grad_enabled, state.cut = mode, cut
+        state.grad_enabled, state.cut, state.asking = mode, cut, asking

@@ -6,11 +6,14 @@ Their order is told in engine.py, Note [Order of hooks].
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from ..ir.bind import notify
 from ..ir.places import describe_place
 from .accumulate import store_retained
-from .tape import Node
+from .tape import AccumulateGrad, Node
 from .tensor import Tensor
 
 
@@ -70,6 +73,19 @@ def return_instead(hook: Any, wanted: str) -> str:
     return f"; return {wanted} from the hook{place}"
 
 
+def tell_of_hooks(node: Any) -> None:
+    """A recording is told of the functions that run with a node."""
+    extra = node.extra
+    tables = [] if extra is None else [extra.prehooks, extra.posthooks,
+                                       *extra.tensor_hooks.values()]  # fmt: skip
+    if isinstance(node, AccumulateGrad) and node.variable._leaf is not None:
+        facts = node.variable._leaf
+        tables += [facts.hooks or {}, facts.post_hooks or {}]
+    for table in tables:
+        for hook in table.values():
+            notify("hook_runs", hook)
+
+
 def run_posthooks(node: Node, results: list[Any], slots: list[Any]) -> list[Any]:
     inputs = tuple(results)
     for hook in list(node.extra.posthooks.values()):
@@ -116,6 +132,18 @@ def warn_of(node: Node) -> None:
     trace = "".join(stack) if stack else f"  {describe_place(node.place)}\n"
     warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the "
                   f"error:\n{trace}", UserWarning, stacklevel=2)  # fmt: skip
+
+
+@contextmanager
+def noting(node: Node) -> Iterator[None]:
+    """Errors of the ops that a node stands for say where these were called together."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "add_note"):
+            error.add_note(f"It is part of {node.name()}: that call was at "
+                           f"{describe_place(node.place)}")  # fmt: skip
+        raise
 
 
 def note_forward(error: Exception, node: Node) -> None:

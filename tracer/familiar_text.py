@@ -70,7 +70,7 @@ class _Writer:
         if not node.is_op:
             space[f"p{position}"] = weakref.ref(node.plan)  # a compiled function may be dropped
             tests = [f"{name}.plan is not p{position}() or {name}.extra is not None",
-                     f"{name}.freed is not None"]  # fmt: skip
+                     f"{name}.freed is not None or {name}.is_stale()"]  # fmt: skip
         elif node.types is None:
             space[f"u{position}"] = node.uniform
             tests.append(f"{name}.types is not None or {name}.uniform != u{position}")

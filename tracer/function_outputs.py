@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.bind import state
+from ..ir.bind import notify
 from ..ir.op import TABLE
 from ..ir.types import FLOAT
 from .eager import history
@@ -82,10 +82,10 @@ def returned_input(node: Any, out: Tensor, number: int, differentiable: bool, ke
     if not keep:
         return out.detach()
     fresh = out._twin()
-    fresh._view = View(out, ((TABLE["alias"], {}, 0),), fresh._storage.version, "custom")
-    watcher = getattr(state.top, "aliased", None)
-    if watcher is not None:
-        watcher(out, fresh)
+    base, chain = (out, ()) if out._view is None else (out._view.base, out._view.chain)
+    chain = (*chain, (TABLE["alias"], {}, 0))
+    fresh._view = View(base, chain, fresh._storage.version, "custom")
+    notify("returned", out, fresh)
     if differentiable:
         fresh._node, fresh._nr, fresh._requires_grad = node, number, True
     return fresh

@@ -52,7 +52,8 @@ def run_inplace(
     check_operands(function, target, (*args, *kwargs.values()))
     tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
     op = getattr(function, "op", None)
-    repeated = target._view is not None and shows_twice(target)
+    seen = target._view is not None or target._array.base is not None  # as_strided_ made it so
+    repeated = seen and shows_twice(target)
     if not tracked:
         if (
             op is not None
@@ -244,6 +245,8 @@ def assign(target: Tensor, result: Tensor, before: Tensor, name: str, tracked: b
         )
     saved = getattr(result._node, "saved", None) if tracked else None
     if result.dtype is not target.dtype:
+        if target.dtype.is_complex and name.rstrip("_") == "abs":
+            raise RuntimeError("In-place abs is not supported for complex tensors.")
         result = result.to(target.dtype)
     if (
         type(saved) is tuple

@@ -57,12 +57,27 @@ def is_block(array: np.ndarray) -> bool:
 
 
 def shows_twice(target: Tensor) -> bool:
-    """May two elements of the view share memory? Others that do are refused before."""
+    """May two elements share memory, of a view or of what `as_strided_` made? Others that do are
+    refused before."""
     view = target._view
-    if view is None or not any(op.name in _MAY_OVERLAP for op, _, _ in view.chain):
+    if view is None:
+        if not folds(target._array):
+            return False
+    elif not any(op.name in _MAY_OVERLAP for op, _, _ in view.chain):
         return False
     places = addresses(target._array)
     return np.unique(places).size < places.size
+
+
+def folds(array: np.ndarray) -> bool:
+    """Does a step along a dimension lead to memory that faster ones reach?"""
+    reached = 0
+    for stride, size in sorted(zip(array.strides, array.shape)):
+        if size > 1:
+            if stride <= reached:
+                return True
+            reached += (size - 1) * stride
+    return False
 
 
 def lies_in_expanded(target: Tensor) -> bool:

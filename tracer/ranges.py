@@ -112,6 +112,8 @@ def _spaced(name: str, start: Any, end: Any, steps: Any, dtype: Any,
     if complex_ and not wanted.is_complex:
         raise RuntimeError(f"torch.{name}(): inferred dtype {c_word(default)} can't be safely cast "
                            f"to passed dtype {type_word(wanted)}")  # fmt: skip
+    if wanted.category < FLOAT and wanted.name != "bool":  # torch's ends are of the dtype
+        start, end = int(start), int(end)
     wide = name == "logspace" and wanted.category <= FLOAT
     return symmetric_range(start, end, steps, wanted, wide), wanted
 

@@ -32,7 +32,10 @@ def hooks_of(tensor: Tensor) -> Any:
     facts = tensor._leaf
     if facts is None:
         return (), ()
-    return tuple(facts.hooks or ()), tuple(facts.post_hooks or ())
+    node = None if facts.accumulator is None else facts.accumulator()
+    extra = None if node is None else node.extra
+    of_node = () if extra is None else (*extra.prehooks, *extra.posthooks)
+    return tuple(facts.hooks or ()), (*(facts.post_hooks or ()), *of_node)
 
 
 class FactsSeen:

@@ -27,6 +27,8 @@ class Looks:
     branches: list[Branch]
     problems: list[str]
     on_handed: Any
+    is_arithmetic: Any
+    number_of: Any
     used_numbers: list[Any]
 
     def __init__(self) -> None:
@@ -62,11 +64,16 @@ class Looks:
         self.problems.append(f"{how} ({place_text()}) hands a value to Python; return the tensor "
                              "and read it outside")  # fmt: skip
 
-    def handed(self, tensor: Tensor, how: str, value: Any) -> None:
-        """Python got `value`: no problem where it only goes into what the body returns."""
+    def handed(self, tensor: Tensor, how: str, value: Any) -> Any:
+        """Python gets `value`: no problem where it only goes into what the body returns. Where it
+        only goes into arithmetic, gives the run-time number that it gets instead."""
         if self.on_handed is None or isinstance(tensor, RunTimeNumber):
-            return
+            return None
         if self.shows_fixed(tensor, how):
-            return
+            return None
         if self.on_handed(tensor, how, value, self.problems[-1]):
             self.problems.pop()
+        elif how == "item" and type(value) is float and self.is_arithmetic(how):
+            self.problems.pop()
+            return self.number_of(tensor, value)
+        return None

@@ -5,6 +5,13 @@ Note [Numbers that Python refuses]
     in native code. A number that is given is guarded. One that was computed goes on through an
     index that is out of range where Python would raise: native code stops there, and the body
     runs and raises, see Note [Errors in native code].
+
+Note [Numbers of tensors]
+    The float that `item()` gives is a run-time number where Python does nothing but reckon with
+    it: `x * x.sum().item()` is two ops of a graph. Whether that is so is read off the bytecode
+    that follows (`api/arithmetic.py`), for the number itself and for each that is computed of it.
+    One that goes elsewhere, to a function or into an attribute, is a float: it may not be told
+    from one there.
 """
 
 from __future__ import annotations
@@ -17,7 +24,7 @@ from ..ir.graph import Var
 from ..ir.op import TABLE, Op
 from ..ir.types import float64, int64
 from .recorded import Branch, Entry, current_place
-from .scalars import RunTimeNumber
+from .scalars import RunTimeNumber, run_time_number
 from .tensor import Tensor
 
 
@@ -27,12 +34,17 @@ class Numbers:
     builder: Any
     entries: dict[int, Entry]
     branches: list[Branch]
+    needing: set[Var]
+    enter: Any
+    new_memory: Any
 
     def __init__(self) -> None:
         super().__init__()
         self.comparisons: list[Any] = []  # (run-time number, comparison, other, outcome)
         self.given_numbers: Any = {}  # ids of those that are read at each call
         self.used_numbers: list[Any] = []  # those whose value Python saw
+        self.is_arithmetic: Any = lambda how: False  # see Note [Numbers of tensors]
+        self.of_tensors: set[Var] = set()  # such numbers
 
     def var_of(self, tensor: Tensor) -> Var:
         raise NotImplementedError
@@ -41,6 +53,30 @@ class Numbers:
         """Appends an op to the graph alone: nothing runs."""
         with interpreting(self.builder):
             return TABLE[name](*map(Symbol, operands), **attrs).var  # type: ignore[no-any-return]
+
+    def number_of(self, tensor: Tensor, value: float) -> RunTimeNumber:
+        """What `tensor.item()` gives; see Note [Numbers of tensors]."""
+        var = self.var_of(tensor)
+        if var in self.needing:
+            var = self.emit("stop_gradient", var)
+        if var.type.shape:
+            var = self.emit("view", var, size=())
+        # another Var than that of the tensor, which may have other names for it
+        var = self.emit("cast", var, dtype=float64)
+        made = run_time_number(value)
+        self.of_tensors.add(var)
+        self.enter(Entry(made, self.new_memory(made._array, var), (), var))
+        return made
+
+    def settled_number(self, result: Any, operands: Any, var: Var) -> Any:
+        """The result of arithmetic among run-time numbers, as Python gets it."""
+        if self.of_tensors.isdisjoint(operands) or result.__class__ is tuple or result._array.ndim:
+            return result
+        self.of_tensors.add(var)
+        if type(result) is RunTimeNumber and self.is_arithmetic(""):
+            return result
+        self.used_numbers.append(result)
+        return result._array.item()
 
     def keep_wrapped(self, inputs: Any, outputs: Any) -> None:
         """Arithmetic among run-time numbers gives run-time numbers."""
@@ -86,6 +122,8 @@ class Numbers:
 
     def raised(self, result: Any, *operands: Any) -> None:
         """A power of numbers: Python refuses it where finite ones give none."""
+        if type(result) is float:
+            return
         unfit = self.emit("logical_not", self.emit("isfinite", self.var_of(result)))
         for operand in operands:
             fit = self.emit("isfinite", self.number_var(operand))
@@ -100,4 +138,7 @@ class Numbers:
         beyond = self.builder.constant(2, int64)
         index = self.emit("mul", self.emit("cast", wrong, dtype=int64), beyond)
         kept = self.emit("index_select", pair, self.emit("view", index, size=(1,)), dim=0)
-        entry.var = entry.memory.var = self.emit("view", kept, size=())
+        kept = self.emit("view", kept, size=())
+        if entry.var in self.of_tensors:
+            self.of_tensors.add(kept)
+        entry.var = entry.memory.var = kept

@@ -24,7 +24,7 @@ from typing import Any
 from ..ir.bind import interpreting, state
 from ..ir.builder import Builder, Symbol, number_type
 from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
-from ..ir.op import Op
+from ..ir.op import TABLE, Op
 from ..ir.ops.drawing import sample
 from ..ir.places import is_ours
 from ..ir.types import FLOAT
@@ -49,7 +49,7 @@ from .recorded_looks import Looks
 from .recorded_numbers import Numbers
 from .recorded_shapes import Shapes
 from .recorded_sizes import PlainSizes
-from .scalars import RunTimeNumber, with_plain_numbers
+from .scalars import RunTimeNumber, is_tensor, with_plain_numbers
 from .tensor import Tensor
 
 
@@ -79,6 +79,7 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         self.customs: dict[str, Any] = {}  # by the name of their backward: CustomCalls, or None
         self.custom_views: set[Var] = set()  # views whose derivative is not that of their chain
         # what hooks around the call got: ids and types; None where there are none
+        self.hooks_run: list[Any] = []  # by backward, of what comes from outside
         self.packs_inside = False  # are there hooks inside that may change what they are given?
         self.packed: list[tuple[int, Any]] | None = None
         self.numbers: dict[int, int] = {}  # id of an eager graph's node -> the op it belongs to
@@ -92,7 +93,7 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         self.expect(op, attrs)
         result = self.run(op, inputs, attrs)
         outputs = result if isinstance(result, tuple) else (result,)
-        if any(isinstance(v, RunTimeNumber) for v in inputs):
+        if RunTimeNumber in map(type, inputs):  # it says that it is a float
             self.keep_wrapped(inputs, outputs)
         vars_ = self.result_vars(op, operands, outputs, attrs)
         self.append(op, operands, vars_, attrs)
@@ -107,6 +108,8 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         needed = any(v in self.needing for v in operands if v is not None)
         for position, (tensor, var) in enumerate(zip(outputs, vars_)):
             self.define(op, inputs, tensor, self.cut_if(tensor, var, needed), attrs, position)
+        if self.of_tensors and not any(is_tensor(value) for value in inputs):
+            return self.settled_number(result, operands, vars_[0])
         return result
 
     def note_saved(self, node: Any) -> None:
@@ -173,7 +176,7 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
             del self.memories[memory.key]
 
     def operand(self, op: Op, value: Any, inputs: Any) -> Var | None:
-        if isinstance(value, RunTimeNumber):
+        if type(value) is RunTimeNumber:
             return self.number_operand(op, value, inputs)
         if isinstance(value, Tensor):
             return self.var_of(value)
@@ -285,6 +288,10 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         var = self.var_of(source)
         self.enter(Entry(result, self.new_memory(result._array, var), (), var))
 
+    def returned(self, source: Tensor, result: Tensor) -> None:
+        """`result` is a view of `source` that shows all of it, made by a custom Function."""
+        self.define(TABLE["alias"], (source,), result, self.var_of(source), {}, 0)
+
     def copied(self, source: Tensor, result: Tensor) -> None:
         """`result` has the value of `source` without history, in memory of its own."""
         var = self.var_of(source)
@@ -354,6 +361,10 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         if self.computed(tensor):
             self.refuse("a hook or retain_grad() on a value inside the function")
 
+    def hook_runs(self, hook: Any) -> None:
+        """Backward inside the function runs a hook of a tensor or node from outside."""
+        self.hooks_run.append(hook)
+
     def attribute_missed(self, asking: str) -> None:
         """Code in a file asked a tensor for an attribute that it has not: others may have it."""
         if not is_ours(asking):
@@ -362,6 +373,12 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
     def node_hooked(self) -> None:
         """As `hooked`: a module's backward hooks sit on nodes."""
         self.refuse("a hook or retain_grad() on a value inside the function")
+
+    def overridden(self, kind: type) -> None:
+        """`__torch_function__` of a class decides what a function does."""
+        self.refuse(
+            f"{kind.__name__}.__torch_function__ says what functions do; pass plain tensors"
+        )
 
     def data_replaced(self) -> None:
         """A tensor was given other memory: it gets it at every call."""

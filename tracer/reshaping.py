@@ -41,6 +41,8 @@ def look_anew(target: Tensor, function: Any, args: Any, kwargs: Any, forms: int)
     if not followed:
         escape(target, f"{function.__name__.rstrip('_')}_()")
     before = shadow(target, copied=False) if tracked else target._twin()
+    if tracked:  # as_strided_ counts from where the memory begins
+        before._storage = Storage(target.storage_.root)
     if followed:
         notify("aliased", target, before)
     result = function(before, *args, **kwargs)
@@ -69,7 +71,7 @@ def keep_views(target: Tensor, step: Any) -> None:
     if op in (views.transpose_op, views.t_op):
         back = step  # its own inverse
     elif "stride" in attrs:
-        size, stride, start = tuple(target.shape), target.stride(), target.storage_offset()
+        size, stride, start = tuple(target.shape), target.stride(), -attrs["offset"]
         back = op, dict(size=size, stride=stride, offset=start, base_stride=attrs["stride"]), 0
     else:
         back = views.view_op, {"size": tuple(target.shape)}, 0  # some sizes of 1 came or went

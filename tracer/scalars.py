@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.bind import notify
+from ..ir.dims import Dim
 from ..ir.op import TABLE
 from ..ir.types import float64
 from .tensor import Tensor
@@ -36,6 +37,8 @@ class RunTimeNumber(Tensor):
     def _compare(self, other: Any, how: Any) -> Any:
         if is_tensor(other):
             return NotImplemented
+        if isinstance(other, np.ndarray | np.generic):
+            return how(float(self), other)
         mine = self._array.item()
         theirs = other._array.item() if isinstance(other, RunTimeNumber) else other
         outcome = bool(how(mine, theirs))
@@ -131,6 +134,42 @@ class RunTimeNumber(Tensor):
     def hex(self) -> str:
         return float(self).hex()
 
+
+def _with_others(name: str, how: Any, turned: bool) -> Any:
+    """An operator beside what is no tensor, float or int: of the float, as Python has it.
+
+    Python asks the number first where a tensor is on its left: the tensor answers.
+    """
+    inner, of_tensor = getattr(RunTimeNumber, name), getattr(Tensor, name.replace("__r", "__"))
+
+    def method(self: RunTimeNumber, other: Any) -> Any:
+        if turned and is_tensor(other):
+            return of_tensor(other, self)
+        if type(other) in NUMBERS or isinstance(other, Tensor | Dim):
+            return inner(self, other)
+        return how(other, float(self)) if turned else how(float(self), other)
+
+    return method
+
+
+def _refused(how: Any, turned: bool) -> Any:
+    """An operator that floats have not: Python says so."""
+    return lambda self, other: how(other, float(self)) if turned else how(float(self), other)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    _how = getattr(operator, _name)
+    for _turned in (False, True):
+        _method = f"__{'r' * _turned}{_name}__"
+        setattr(RunTimeNumber, _method, _with_others(_method, _how, _turned))
+for _name in ("matmul", "lshift", "rshift", "and_", "or_", "xor"):
+    _how, _name = getattr(operator, _name), _name.strip("_")
+    setattr(RunTimeNumber, f"__{_name}__", _refused(_how, False))
+    setattr(RunTimeNumber, f"__r{_name}__", _refused(_how, True))
+for _name in [name for name in dir(Tensor) if name.startswith("__i") and (
+        f"__{name[3:]}" in dir(RunTimeNumber))]:  # fmt: skip
+    # `s *= 2` gives another number
+    setattr(RunTimeNumber, _name, lambda self, other: NotImplemented)
 
 NUMBERS = (int, float, bool)
 

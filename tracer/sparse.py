@@ -78,6 +78,8 @@ class SparseTensor(Tensor):
             )
         return handler(*args, **(kwargs or {}))
 
+    __torch_function__.__func__.turn = "late"  # type: ignore[attr-defined]
+
     # --- facts ---
 
     shape = property(lambda self: self._size)

@@ -21,10 +21,10 @@ class Storage:
 
     __slots__ = ("root", "version", "written")
 
-    def __init__(self, root: np.ndarray, version: int = 0):
+    def __init__(self, root: np.ndarray, version: int = 0, written: Any = None):
         self.root = root
         self.version = version
-        self.written: Any = None
+        self.written = written
 
     def note_write(self, place: Any, times: int = 1) -> None:
         """The bytes were written, at the user's `place`."""

@@ -66,6 +66,11 @@ class Node:
     is_op = False  # does it keep `saved`, `plan` and `types`, as nodes of catalogue ops do?
     plan: Any = None  # what all nodes have in common whose backward is the same code
 
+    def arrivals(self) -> Any:
+        """Of a node that joins: its edges to leaves in the order in which backward comes there, if
+        anybody can see it."""
+        return ()
+
     def name(self) -> str:
         """torch's name of the node."""
         kind = type(self).__name__  # all but those of generated code are named with their namespace

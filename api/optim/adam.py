@@ -6,17 +6,19 @@ from typing import Any, NamedTuple
 
 from ..tracer.creation import tensor
 from ..tracer.tensor import Tensor
-from .checks import require_betas, require_non_negative, require_plain_fused
+from .checks import require_betas, require_like_betas, require_non_negative, require_plain_fused
 from .hyper import given, read
 from .optimizer import Optimizer, counter, zeros_for
 
 
 class Settings(NamedTuple):
-    """Hyper-parameters of a step; `weight_decay` is None where there is none."""
+    """Hyper-parameters of a step, `rest1` is 1 - `beta1`; `weight_decay` may be None."""
 
     lr: Any
     beta1: Any
     beta2: Any
+    rest1: Any
+    rest2: Any
     eps: Any
     weight_decay: Any
     decoupled: bool
@@ -49,6 +51,7 @@ class Adam(Optimizer):
         require_non_negative(lr=lr, eps=eps)
         require_betas(betas)
         require_non_negative(weight_decay=weight_decay)
+        require_like_betas(betas, bool(foreach) and not capturable)
         defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
                     "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach,
                     "capturable": capturable, "differentiable": differentiable, "fused": fused,
@@ -74,9 +77,9 @@ class Adam(Optimizer):
             kept["max_exp_avg_sq"] = zeros_for(parameter)
 
     def _settings(self, group: dict[str, Any]) -> Settings:
+        lr, beta1, beta2 = read(group, "lr"), read(group, "betas", 0), read(group, "betas", 1)
         return Settings(
-            read(group, "lr"), read(group, "betas", 0), read(group, "betas", 1),
-            read(group, "eps"),
+            lr, beta1, beta2, 1 - beta1, 1 - beta2, read(group, "eps"),
             read(group, "weight_decay") if given(group, "weight_decay") else None,
             group["decoupled_weight_decay"], group["amsgrad"],
         )  # fmt: skip
@@ -89,8 +92,8 @@ class Adam(Optimizer):
             else:
                 grad = grad.add(param, alpha=h.weight_decay)
         mean, square = kept["exp_avg"], kept["exp_avg_sq"]
-        mean.lerp_(grad, 1 - h.beta1)
-        square.mul_(h.beta2).addcmul_(grad, grad, value=1 - h.beta2)
+        mean.lerp_(grad, h.rest1)
+        square.mul_(h.beta2).addcmul_(grad, grad, value=h.rest2)
         correction = (1 - h.beta2**step) ** 0.5
         if h.amsgrad:
             square = kept["max_exp_avg_sq"].maximum_(square)

@@ -31,6 +31,17 @@ def require_betas(betas: Any) -> None:
             raise ValueError(f"Invalid beta parameter at index {k}: {betas[k]}; use [0, 1)")
 
 
+def require_like_betas(betas: Any, numbers_only: bool) -> None:
+    """Both betas floats or, unless `numbers_only`, both tensors."""
+    tensors = all(isinstance(beta, Tensor) for beta in betas)
+    if not tensors and not all(isinstance(beta, float) for beta in betas):
+        raise ValueError("betas must be either both floats or both Tensors")
+    if tensors and numbers_only:
+        raise ValueError(
+            "betas[0] as a Tensor is not supported for capturable=False and foreach=True"
+        )
+
+
 def require_plain_fused(fused: Any, foreach: Any, differentiable: bool) -> None:
     """torch's limits on `fused`, which changes nothing here."""
     if fused and differentiable:

@@ -35,6 +35,8 @@ def _scaled(combine: Any) -> Any:
     def evaluate(a: Any, b: Any, *, alpha: Any = 1) -> Any:
         if alpha != 1:
             kind = b.dtype.type if isinstance(b, np.ndarray) else type(b)
+            if kind is np.uint8:  # -3 is 253 there
+                alpha = int(alpha) & 255
             b = b * kind(alpha)
         return combine(a, b)
 

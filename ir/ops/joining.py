@@ -348,7 +348,7 @@ def sum_to_size(input: Any, *size: Any, **named: Any) -> Any:
     lead = len(have) - len(wanted)
     if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, have[lead:])):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(have)}}}.")
-    if wanted == have:
+    if wanted == have and have:
         return input
     wide = accumulate_type(input.dtype)
     return sum_to_shape(input if input.dtype is wide else input.to(wide), wanted)

@@ -16,10 +16,14 @@ Evaluation = Callable[..., Any]
 
 
 def memory_order(array: np.ndarray) -> tuple[int, ...] | None:
-    """Dimensions from the slowest to the fastest; None if row-major, or if memory has gaps."""
+    """Dimensions from the slowest to the fastest; None if row-major, or if memory has gaps.
+
+    A dimension of size 1 that has another's stride is the faster of the two.
+    """
     if array.flags.c_contiguous:
         return None
-    order = tuple(sorted(range(array.ndim), key=lambda d: (-array.strides[d], d)))
+    shape, strides = array.shape, array.strides
+    order = tuple(sorted(range(array.ndim), key=lambda d: (-strides[d], shape[d] == 1, d)))
     return order if array.transpose(order).flags.c_contiguous else None
 
 

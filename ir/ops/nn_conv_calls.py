@@ -54,12 +54,22 @@ def _check_types(input: Any, weight: Any, bias: Any) -> None:
         raise no_kernel("slow_conv2d_cpu", bool_)
 
 
+def _check_kernel_dims(weight: Any, dims: int, stride: Any) -> None:
+    """The weight must be of the function's dims: torch says so of the stride, its first list."""
+    wanted = _kernel_dims(weight)
+    if wanted != dims:
+        raise RuntimeError(f"expected stride to be a single integer value or a list of {wanted} "
+                           "values to match the convolution dimensions, but got stride="
+                           f"{list(_ints(stride, dims, 'stride'))}")  # fmt: skip
+
+
 def _check_geometry(stride: Ints, padding: Ints, dilation: Ints, groups: int) -> None:
     for n, words in ((min(padding) + 1, "negative padding"), (min(stride), "non-positive stride"),
-                     (min(dilation), "non-positive dilation"),
                      (groups, "non-positive groups")):  # fmt: skip
         if n <= 0:
             raise RuntimeError(f"{words} is not supported")
+    if min(dilation) <= 0:
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(dilation)}")
 
 
 def _check_weight(weight: Any, groups: int) -> None:
@@ -124,7 +134,7 @@ def _convolve(
 ) -> Any:  # fmt: skip
     check_value(name, input=input, weight=weight)
     batched = _batched(name, input, dims)
-    dims = _kernel_dims(weight)
+    _check_kernel_dims(weight, dims, stride)
     stride, dilation = _ints(stride, dims, "stride"), _ints(dilation, dims, "dilation")
     if not batched:
         input = input.unsqueeze(0)
@@ -164,7 +174,7 @@ def _transpose(
     if isinstance(padding, str):
         raise TypeError(f"{name}(): argument 'padding' must be tuple of ints, not str")
     batched = _batched(name, input, dims)
-    dims = _kernel_dims(weight)
+    _check_kernel_dims(weight, dims, stride)
     stride, dilation = _ints(stride, dims, "stride"), _ints(dilation, dims, "dilation")
     padding, extra = _ints(padding, dims, "padding"), _ints(output_padding, dims, "output_padding")
     if not batched:

@@ -178,7 +178,7 @@ def _quantifier(name: str, ufunc: Any, combine: Any, start: int) -> Any:
     def function(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
         check_tensor(name, input)
         if dim is not None and not isinstance(dim, int) and not len(dim):
-            return input.to(uint8 if input.dtype is uint8 else bool_)
+            return input.to(bool_).to(uint8) if input.dtype is uint8 else input.to(bool_)
         result = op(input, keepdim=keepdim, **reduce_dims(input, dim))
         return result.to(uint8) if input.dtype is uint8 else result
 

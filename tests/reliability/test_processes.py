@@ -53,7 +53,8 @@ for turn in often(12):
         signal.alarm(60)
         again = float(torch.compile(lambda x: x.sum() + 1)(x))
         os._exit(0 if float(f(x)) == expected and again == 128 * 128 + 1 else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, turn
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code == 0, (turn, code)
     time.sleep(0.01)
 stop.set(); thread.join()
 """, WENGERT_CACHE="0")  # fmt: skip

@@ -223,3 +223,19 @@ def test_what_threads_race_to_is_kept():
     gc.collect()
     assert len(set(map(id, found))) == 1 and code() is found[0]
     assert len(alive) == 4 and all(reference() is not None for reference in alive)
+
+
+def test_brief_code_is_inlined_but_not_cleaned_up():
+    text = """
+    define internal i64 @same(i64 %x) alwaysinline {
+      ret i64 %x
+    }
+    define i64 @f(i64 %x) {
+      %y = call i64 @same(i64 %x)
+      %z = add i64 %y, 0
+      ret i64 %z
+    }
+    """
+    brief, light = (jit.optimised_text(text, options=o) for o in (jit.BRIEF, jit.LIGHT))
+    assert "call" not in brief + light
+    assert "add i64" in brief and "add i64" not in light

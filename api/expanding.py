@@ -1,0 +1,132 @@
+"""The ops behind a compiled node, as nodes of eager's.
+
+Note [Errors in backward]
+    Where eager's backward raises, as values that it needs were written or freed, it has come to
+    some of the leaves before: their hooks ran, their `.grad` was added to. So a compiled node that
+    can't go on has its place taken by the nodes of its ops (`Run.expand`): the recorded ops run
+    again on what they were given, with the histories of its inputs. What they saved of these is
+    then made what it is now, so that it is for eager's nodes to see that it was written. Where
+    nothing is left to run the ops on, they run on zeros: all that needs values is freed, and
+    raises. The nodes stay for the next backward.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .ir.bind import state
+from .ir.graph import RANDOM, RESULT
+from .ir.inline import inline
+from .ir.types import uint8
+from .saved_values import nodes_behind, saved_in, storage_of
+from .tracer.generator import Generator
+from .tracer.pending import memory_of
+from .tracer.quiet import quiet, restore
+from .tracer.saved import Freed, attach_edge
+from .tracer.storage import Storage
+from .tracer.tape import AccumulateGrad
+from .tracer.tensor import Tensor
+
+
+class Unreadable(RuntimeError):
+    """A value that backward needs was written since, or freed."""
+
+
+def edges_of(node: Any, error: Unreadable) -> list[Any]:
+    """For each gradient that arrived: where it goes among the nodes of a node's ops."""
+    if node.expansion is None:
+        mode, token = state.grad_enabled, quiet()
+        state.grad_enabled = True
+        try:
+            edges, results = expansion(node)
+        except Exception:
+            raise RuntimeError(str(error)) from None  # zeros led to another error
+        finally:
+            state.grad_enabled = mode
+            restore(token)
+        if not any(map(is_unreadable, nodes_behind(results))):
+            raise RuntimeError(str(error))  # it is another call's to read that
+        node.expansion = edges
+    return [node.expansion[number] for number in node.numbers]
+
+
+def is_unreadable(node: Any) -> bool:
+    """Will it raise, since what it saved was written or freed?"""
+    if isinstance(getattr(node, "saved", None) or getattr(node, "_saved", None), Freed):
+        return True
+    return any(storage_of(entry).version != version for entry, version in saved_in(node))
+
+
+def expansion(node: Any) -> tuple[list[Any], list[Tensor]]:
+    """The edges of all results, and those for which gradients arrived."""
+    function = node.split.function
+    graph = function.trace
+    alive = node.inputs is not None
+    values = inputs_before(node) if alive else zeros(node)
+    outputs = inline(graph, values, again=True, run=function.customs.run)
+    results = [t for t, o in zip(outputs, graph.outputs) if o.kind == RESULT]
+    differentiable = [results[k] for k in function.differentiable]
+    for number in node.spent:
+        for inner in behind(differentiable[number], node.edges):
+            inner.release(node.freed)
+    if alive:
+        bring_up_to_date(node, values, results)
+    edges = [(tensor._node, tensor._nr) for tensor in differentiable]
+    return edges, [differentiable[k] for k in node.numbers]
+
+
+def behind(result: Tensor, edges: Any) -> list[Any]:
+    """The nodes behind a result that the call made."""
+    outside = [Tensor._wrap(np.empty(0), None) for _ in edges]
+    for tensor, edge in zip(outside, edges):
+        if edge is not None and not isinstance(edge[0], AccumulateGrad):
+            tensor._node = edge[0]
+    known = {id(node) for node in nodes_behind(outside)}
+    return [n for n in nodes_behind([result])
+            if id(n) not in known and not isinstance(n, AccumulateGrad)]  # fmt: skip
+
+
+def inputs_before(node: Any) -> list[Tensor]:
+    """What the call was given, as it was, in memory of its own that counts writes from then on."""
+    known = {**(node.before or {}), **node.given}
+    values = []
+    for k, tensor in enumerate(node.inputs):
+        array = known.get(k, memory_of(tensor))
+        values.append(value := Tensor._wrap(array.copy(order="K"), tensor.dtype))
+        value._storage = Storage(value._array, node.versions[k])
+    link(node, values)
+    return values + [Tensor._wrap(snapshot.state(), uint8) for snapshot in node.states]
+
+
+def zeros(node: Any) -> list[Tensor]:
+    """Inputs of the types of those that the call was given."""
+    values = []
+    for item in node.split.function.trace.inputs:
+        shape, dtype = item.var.type.shape, item.var.dtype
+        array = np.zeros(shape, dtype.storage)
+        if item.kind == RANDOM:
+            array = Generator().snapshot().state()
+        values.append(Tensor._wrap(array, dtype))
+    link(node, values)
+    return values
+
+
+def link(node: Any, values: list[Tensor]) -> None:
+    for k, edge in zip(node.split.wanted, node.edges):
+        if edge is not None:
+            attach_edge(values[k], edge)
+
+
+def bring_up_to_date(node: Any, values: list[Tensor], results: list[Tensor]) -> None:
+    """Memory and counts of inputs and results become what they are now."""
+    for tensor, value in zip(node.inputs, values):
+        storage = tensor._storage
+        if storage is not None:
+            value.storage_.version, value.storage_.written = storage.version, storage.written
+        np.copyto(value._array, memory_of(tensor))
+    for k, (array, storage, version) in (node.held or {}).items():
+        copy = results[k].storage_
+        copy.version, copy.written = copy.version + storage.version - version, storage.written
+        np.copyto(results[k]._array, array)
