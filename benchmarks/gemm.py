@@ -97,7 +97,8 @@ def native(product, kind, data):
 
     kernel = gemm.emit(product, target(), kind)
     text = kernel.text + gemm.declarations(set(kernel.imports)) + prelude(kernel.calls, target())
-    library = jit.load(jit.compile_text(text), [kernel.name],
+    # as programs do: tiles are scheduled by hand
+    library = jit.load(jit.compile_text(text, options=jit.LIGHT), [kernel.name],
                        {n: cores()[0][n] for n in kernel.imports})  # fmt: skip
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(kernel.parameters))
     function, work = call(library.address(kernel.name)), np.empty(kernel.workspace + 64, np.uint8)

@@ -166,26 +166,34 @@ class Kernel:
     # kinds that finish elements in a loop of its own say over which columns here
     pass_columns: tuple[str, str] | None = None
     pass_rows = ("%first", "%last")
+    pass_turned = False  # does the inner loop go down the columns?
     after = ""  # lines of the entry once all chunks are done
 
     def finished(self, s: LLVMReader) -> Scalar:
-        """The element at %pass.c before the epilogue."""
-        return s.load("%pass.c", DTYPE[self.element])
+        """What is at %pass.c before the epilogue: as many elements as the reader has lanes."""
+        return s.load(f"%pass.c{s.m.lanes}", DTYPE[self.element])
 
     @property
     def pass_text(self) -> str:
-        """The loop that finishes elements one by one; LLVM vectorises it."""
+        """The loops that finish elements, by vectors where they are contiguous."""
         if self.pass_columns is None:
             return ""
-        s = LLVMReader(DTYPE[self.element], prefix="e")
+        sides = [(self.pass_rows, self.c[0]), (self.pass_columns, self.c[1])]
+        outer, inner = sides[::-1] if self.pass_turned else sides
+        widths = [self.target.lanes(self.element), 1] if inner[1] == 1 else [1]
+        parts = [(lanes, self._pass_body(lanes)) for lanes in widths]
+        return render("gemm_pass.ll.j2", kernel=self, parts=parts, outer=outer, inner=inner)
+
+    def _pass_body(self, lanes: int) -> str:
+        s = LLVMReader(DTYPE[self.element], lanes=lanes, prefix=f"e{lanes}.")
         value = self.finished(s)
         if self.epilogue:
-            site = Site(s, value, "%pass.i", "%pass.j", "%batch", 1, self.product.swapped)
+            site = Site(s, value, "%pass.i", f"%pass.j{lanes}", "%batch", lanes,
+                        self.product.swapped != self.pass_turned)  # fmt: skip
             value = checked(self.epilogue.emit(site), self)
-        s.store(value, "%pass.c")
+        s.store(value, f"%pass.c{lanes}")
         self.calls.update(dict.fromkeys(s.calls))
-        return render("gemm_pass.ll.j2", kernel=self, body=s.text(), rows=self.pass_rows,
-                      columns=self.pass_columns)  # fmt: skip
+        return s.text()
 
     @staticmethod
     def can(p: Matmul) -> bool:

@@ -95,6 +95,7 @@ class Dot(Grid):
         super().__init__(p, target, tile, tile.vectors)
         if p.epilogue:
             self.pass_columns = ("0", str(p.n))
+            self.pass_turned = p.c[1] != 1 and p.c[0] == 1
 
     @staticmethod
     def can(p: Matmul) -> bool:
@@ -117,6 +118,7 @@ class Row(Kernel):
     def __init__(self, p: Matmul, target: Target):
         self.size, self.short = SIZE[ELEMENT[p.dtype]], SHORT[ELEMENT[p.dtype]]
         self.step = self.row_step = STEPS[p.m]
+        self.lanes = target.lanes(ELEMENT[p.dtype])
         self.pass_rows, self.pass_columns = ("0", str(p.m)), ("0", str(p.n))
         super().__init__(p, target)
         self.after = f"  call void @{self.name}.total(ptr %c, {self.extra_arguments}ptr %work)\n"
@@ -141,15 +143,16 @@ class Row(Kernel):
 
     def finished(self, s: LLVMReader) -> Scalar:
         """The chunks' sums in their order, after what C held."""
-        dtype = DTYPE[self.element]
-        total = s.load("%pass.c", dtype) if self.product.accumulate else None
-        s.m.effect(f"%at.row = mul i64 %pass.i, {self.pitch}")
-        s.m.effect("%at = add i64 %at.row, %pass.j")
+        dtype, lanes = DTYPE[self.element], s.m.lanes
+        total = s.load(f"%pass.c{lanes}", dtype) if self.product.accumulate else None
+        s.m.effect(f"%row.{lanes} = mul i64 %pass.i, {self.pitch}")
+        s.m.effect(f"%at.{lanes} = add i64 %row.{lanes}, %pass.j{lanes}")
         for chunk in range(self.row_chunks):
-            s.m.effect(f"%at.{chunk} = add i64 %at, {chunk * self.slot_bytes // self.size}")
-            s.m.effect(f"%sum.{chunk} = getelementptr inbounds {self.element}, ptr %work, "
-                       f"i64 %at.{chunk}")  # fmt: skip
-            part = s.load(f"%sum.{chunk}", dtype)
+            tag = f"{lanes}.{chunk}"
+            s.m.effect(f"%at.{tag} = add i64 %at.{lanes}, {chunk * self.slot_bytes // self.size}")
+            s.m.effect(f"%sum.{tag} = getelementptr inbounds {self.element}, ptr %work, "
+                       f"i64 %at.{tag}")  # fmt: skip
+            part = s.load(f"%sum.{tag}", dtype)
             total = part if total is None else s.add(total, part)
         assert total is not None
         return total

@@ -153,6 +153,23 @@ def test_layout_of_c_must_have_a_unit_stride(rng):
     assert gemm.orientations(describe(a, a, a.T))[0].swapped
 
 
+@pytest.mark.parametrize("kind,m", [("Row", 1), ("Row", 3), ("Dot", 3), ("Dot", 400),
+                                    ("Blocked", 3)])  # fmt: skip
+def test_products_and_their_tails_are_vectors(kind, m):
+    """What is compiled with light optimisation has no loops that LLVM would have to vectorise."""
+    n, k = 300, 40
+    b = (1, k) if kind == "Dot" else (n, 1)
+
+    def add_bias(site):
+        return site.s.add(site.value, site.load("bias", "float32", 0, 1))
+
+    tail = Epilogue(("bias",), add_bias)
+    product = gemm.Matmul("product", "float32", m, n, k, (k, 1), b, (n, 1), epilogue=tail)
+    text = gemm.emit(product, Target("avx512", 512, 32), getattr(gemm, kind)).text
+    assert "call <16 x float> @llvm.fma.v16f32" in text
+    assert "fadd <16 x float>" in text and "store <16 x float>" in text
+
+
 @pytest.mark.parametrize("name,bits,registers", [("avx512", 512, 32), ("neon", 128, 32)])
 def test_other_targets_compile(name, bits, registers):
     from wengert.codegen.gemm_core import core_text, fold_text
