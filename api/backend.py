@@ -17,7 +17,7 @@ from .ir import packing
 from .ir.cached import cached_property
 from .ir.graph import Graph
 from .ir.program import HostCall, Module, Program
-from .runtime import jit, loading, store
+from .runtime import jit, loading, machine, store
 from .runtime.launch import Runnable
 
 render.keep_in(store)
@@ -27,7 +27,7 @@ render.keep_in(store)
 def target() -> Target:
     """This machine, as codegen sees it."""
     host = jit.host()
-    return Target.of(host.triple, host.features)
+    return Target.of(host.triple, host.features, machine.caches())
 
 
 @cache

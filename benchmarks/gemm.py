@@ -69,10 +69,10 @@ def cores():
 
 def target():
     from wengert.codegen.target import Target
-    from wengert.runtime import jit
+    from wengert.runtime import jit, machine
 
     host = jit.host()
-    return Target.of(host.triple, host.features)
+    return Target.of(host.triple, host.features, machine.caches())
 
 
 def by_wengert(case, options):

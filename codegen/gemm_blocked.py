@@ -11,12 +11,13 @@ Invariant: an element of C sums its products by blocks of k, in order, whatever 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.cached import cached_property
 from .gemm_base import ELEMENT, SIZE, Matmul
 from .gemm_direct import DirectTile, best_tile, tile_name
 from .gemm_kinds import Grid
+from .gemm_tile import Tile
 from .target import Target
 
 DEPTH = 16  # rows of B in a block; half as many if they meet in the same sets of the cache
@@ -25,6 +26,10 @@ SLOW = 1 << 10  # and from where on many do
 LEAST = 256  # columns of a chunk: shorter runs would leave memory waiting
 FEWEST = 64  # and rows of A, if that is what is large
 LINE = 64
+# Where caches have room: rows of a block, for so many rows of A and more; else bytes of L1 for the
+# next block. Rows of B are asked for before they are used, so many of them.
+DEEP, HIGH, ROOM, SOON = 128, 6, 1 << 15, 8
+OFTEN = 24  # rows of A that use what is read of B
 
 
 @dataclass
@@ -35,6 +40,7 @@ class BlockedTile(DirectTile):
     """
 
     asks: bool = True
+    near: int = 2
 
     @property
     def parameters(self) -> str:
@@ -50,7 +56,7 @@ class BlockedTile(DirectTile):
         for at in range(0, self.columns * size, LINE):
             lines += (
                 f"  %line.{at} = getelementptr i8, ptr %next, i64 {at}\n"
-                f"  call void @llvm.prefetch.p0(ptr %line.{at}, i32 0, i32 2, i32 1)\n"
+                f"  call void @llvm.prefetch.p0(ptr %line.{at}, i32 0, i32 {self.near}, i32 1)\n"
             )
         return lines
 
@@ -111,8 +117,10 @@ class Blocked(Grid):
     reads_a = False  # is A what is large?
 
     def __init__(self, p: Matmul, target: Target):
-        self.depth = self.depth_of(p)
-        tile = best_tile(p.m, p.n, p.k, ELEMENT[p.dtype], target)
+        self.depth = self.depth_of(p, target)
+        # which cache is to have the next block
+        self.near = 3 if target.roomy else 2
+        tile = self.tile_of(p, target)
         super().__init__(p, target, tile, tile.columns)
         if p.epilogue:
             self.pass_rows, self.pass_columns = self.rows_of_chunk, self.columns_of_chunk
@@ -121,9 +129,23 @@ class Blocked(Grid):
     def can(p: Matmul) -> bool:
         return p.k > 0 and p.b[1] == 1 and p.c[1] == 1
 
-    def depth_of(self, p: Matmul) -> int:
-        """Rows of B in a block; half as many if they meet in the same sets of the cache."""
-        return DEPTH // 2 if meet(p.b[0], p) else DEPTH
+    def depth_of(self, p: Matmul, target: Target) -> int:
+        """Rows of B in a block; half as many if they meet in the same sets of the cache.
+
+        Where there is room: many, so that sums are passed seldom, or for a few rows of A as many as
+        L1 may hold of the next block.
+        """
+        if not target.roomy:
+            return DEPTH // 2 if meet(p.b[0], p) else DEPTH
+        row = p.n * SIZE[ELEMENT[p.dtype]]
+        return DEEP if p.m >= HIGH else max(4, min(DEEP, ROOM // max(row, 1)))
+
+    def tile_of(self, p: Matmul, target: Target) -> Tile:
+        """Where there are registers, one that reads A and B about equally often."""
+        tile = best_tile(p.m, p.n, p.k, ELEMENT[p.dtype], target)
+        if target.roomy and p.m >= HIGH and p.n > 2 * tile.lanes:
+            return replace(tile, rows=min(p.m, 8), vectors=3)
+        return tile
 
     @property
     def rows_of_chunk(self) -> tuple[str, str]:
@@ -139,8 +161,9 @@ class Blocked(Grid):
 
     @cached_property
     def ahead(self) -> int:
-        """How far the next block is."""
-        return self.depth * (self.a[1] if self.reads_a else self.b[0])
+        """How far the next block is, or the rows that come soon where blocks are large."""
+        rows = SOON if self.depth == DEEP and not self.reads_a else self.depth
+        return rows * (self.a[1] if self.reads_a else self.b[0])
 
     @property
     def height(self) -> int:
@@ -150,7 +173,9 @@ class Blocked(Grid):
     def cut(self) -> tuple[int, int]:
         self.row_step = self.columns
         group, columns = super().cut()
-        return group, max(columns, -(-LEAST // self.columns) * self.columns)
+        often = self.target.roomy and self.product.m > OFTEN  # then B is read from L2, not memory
+        least = 2 * self.columns if often else -(-LEAST // self.columns) * self.columns
+        return group, max(columns, least)
 
     @property
     def slot_bytes(self) -> int:
@@ -161,7 +186,7 @@ class Blocked(Grid):
     def tiles(self) -> list[BlockedTile]:
         p = self.product
         return [self.tile_type(tile_name(p.name, cut), cut.tile, cut.columns, p.k, p.a, p.b[0],
-                               p.c[0], p.accumulate, None, p.swapped, self.ahead > 0)
+                               p.c[0], p.accumulate, None, p.swapped, self.ahead > 0, self.near)
                 for cut in self.cuts()]  # fmt: skip
 
 
@@ -178,7 +203,7 @@ class Tall(Blocked):
     def can(p: Matmul) -> bool:
         return Blocked.can(p) and p.a[0] == 1
 
-    def depth_of(self, p: Matmul) -> int:
+    def depth_of(self, p: Matmul, target: Target) -> int:
         """Columns of A in a block: many if they meet in the cache, where no next one has room."""
         if self.is_slow(p):
             return 128

@@ -106,12 +106,15 @@ class Core:
         self.name, self.fold_name = core_symbol(element), fold_symbol(element)
         self.fields = FIELDS
         self.unroll = 4
-        self.block_k = 256
+        self.roomy = target.roomy
+        self.block_k = 512 if self.roomy else 256
         # a multiple of the tile's rows: 144 rows of 256 floats are 144 KB, a third of L2
-        self.block_rows = max(1, 147456 // (256 * self.size) // t.rows) * t.rows
+        room = 585728 if self.roomy else 147456
+        self.block_rows = max(1, room // (self.block_k * self.size) // t.rows) * t.rows
         self.block_columns = 3072 // t.columns * t.columns
         self.pack_columns = 8 * t.columns
-        self.block_elements = self.block_rows * self.block_k + 64
+        self.slack = 64  # elements after a block, into which the last transposed rows may spill
+        self.block_elements = self.block_rows * self.block_k + self.slack
         self.gap = 8  # of k, between panels of B: or all would meet in the same sets of the cache
         self.few = (t.rows * 2 // 3,)  # rows of smaller tiles: each takes LLVM 20 ms
         self.digits, self.along_k = DIGITS, ALONG_K
@@ -169,7 +172,12 @@ class Core:
         return max(1, -(-size // steps)) * step
 
     def wide(self, m: int, n: int, k: int) -> bool:
-        """Is it done by slices of columns? There must be many, or rows of a single block."""
+        """Is it done by slices of columns? There must be many, or rows of a single block.
+
+        Where L2 has room for larger blocks, C is passed less often, and slices do not pay.
+        """
+        if self.roomy and m > self.block_rows:
+            return False
         slices = 2 if m <= self.block_rows else 8
         return n >= slices * self.pack_columns and m * k <= 2**22
 
@@ -178,7 +186,7 @@ class Core:
         if self.wide(m, n, k):
             rows = self.even(m, self.block_rows, self.tile.rows)
             depth = self.even(k, self.block_k, self.tile.lanes)
-            return -(-m // rows) * -(-k // depth) * self.block_elements
+            return -(-m // rows) * -(-k // depth) * (rows * depth + self.slack)
         columns = -(-min(n, self.block_columns) // self.tile.columns) * self.tile.columns
         return columns * (min(k, self.block_k) + self.gap) + 64
 

@@ -32,12 +32,13 @@ def expected(graph: Graph, target: Target) -> list[Module]:
         if node.op.lower == Template("matmul"):
             (m, n), k = node.outputs[0].shape[-2:], node.inputs[0].shape[-1]  # type: ignore[union-attr]
             dtype = node.outputs[0].dtype.name
-            if dtype in ELEMENT and dtype not in found and is_packed(dtype, m, n, k):
+            if dtype in ELEMENT and dtype not in found and is_packed(dtype, m, n, k, target):
                 found[dtype] = core_modules(ELEMENT[dtype], False, target)
     return [module for modules in found.values() for module in modules]
 
 
-def is_packed(dtype: str, m: int, n: int, k: int) -> bool:
+def is_packed(dtype: str, m: int, n: int, k: int, target: Target) -> bool:
     """Is a product packed wherever its operands lie?"""
     ways = product(((k, 1), (1, m)), ((n, 1), (1, k)))
-    return all(choose(Matmul("", dtype, m, n, k, a, b, (n, 1))) is Packed for a, b in ways)
+    return all(choose(Matmul("", dtype, m, n, k, a, b, (n, 1)), target) is Packed
+               for a, b in ways)  # fmt: skip

@@ -116,7 +116,7 @@ def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
     whole = identity(replace(product, epilogue=None), then, len(operands), in_place, build.target)
     name = "g" + whole[:20]
     kernel = gemm.emit(replace(product, name=f"{name}.product"), build.target,
-                       gemm.choose(product, in_place))  # fmt: skip
+                       gemm.choose(product, build.target, in_place))  # fmt: skip
     element = gemm.ELEMENT[product.dtype]
     if isinstance(kernel.kernel, gemm.Packed):
         add_core(build, element, bool(kernel.kernel.product.fold))

@@ -17,6 +17,7 @@ from . import store
 
 LIBRARY = "binding/libllvmlite.so"  # in llvmlite's folder
 CPUINFO = Path("/proc/cpuinfo")
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 # Its lines that say what a CPU can do; others are of one core, or of the moment.
 TELLING = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags",
            "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision",
@@ -32,6 +33,20 @@ class Host:
     triple: str
     cpu: str
     features: str
+
+
+def caches() -> tuple[int, int] | None:
+    """Bytes of a core's caches for data, the first two; None where the system does not say."""
+    found: dict[str, int] = {}
+    try:
+        for entry in sorted(CACHES.glob("index*")):
+            level, kind, size = ((entry / name).read_text().strip()
+                                 for name in ("level", "type", "size"))  # fmt: skip
+            if kind != "Instruction" and size.endswith("K"):
+                found[level] = int(size[:-1]) << 10
+    except (OSError, ValueError):
+        return None
+    return (found["1"], found["2"]) if {"1", "2"} <= found.keys() else None
 
 
 def recall() -> Host | None:

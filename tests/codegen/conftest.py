@@ -10,7 +10,7 @@ from wengert.codegen.gemm_core import core_symbol, core_text, fold_symbol, fold_
 from wengert.codegen.prelude import prelude
 from wengert.codegen.scalar import LLVMReader
 from wengert.codegen.target import Target
-from wengert.runtime import jit
+from wengert.runtime import jit, machine
 
 LOOP = """define void @kernel({params}, i64 %n) nounwind {{
 entry:
@@ -41,7 +41,7 @@ def storage(dtype):
 
 def target():
     host = jit.host()
-    return Target.of(host.triple, host.features)
+    return Target.of(host.triple, host.features, machine.caches())
 
 
 def kernel_text(function, dtypes, compute, lanes=1):

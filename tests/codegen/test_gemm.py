@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from wengert.codegen import gemm
+from wengert.codegen import gemm, gemm_core
 from wengert.codegen.epilogue import Epilogue
 from wengert.codegen.target import Target
 
@@ -202,6 +202,36 @@ def test_choice(rng, shape, layouts, kind):
     m, n, k = shape
     a, b = matrix(rng, m, k, "float32", layouts[0]), matrix(rng, k, n, "float32", layouts[1])
     assert gemm.choose(describe(a, b, np.empty((m, n), "float32"))).kind == kind
+
+
+ROOMY = Target("avx512", 512, 32, 48 << 10, 2 << 20)
+
+
+@pytest.mark.parametrize("shape,kind", [
+    ((1, 512, 784), "row"), ((4, 512, 784), "blocked"), ((16, 2048, 2048), "blocked"),
+    ((64, 784, 784), "blocked"), ((128, 784, 512), "blocked"), ((256, 256, 256), "packed"),
+    ((128, 1024, 1024), "packed"), ((128, 784, 128), "packed"), ((1024, 1024, 1024), "packed"),
+])  # fmt: skip
+def test_choice_where_caches_have_room(rng, shape, kind):
+    m, n, k = shape
+    a, b = matrix(rng, m, k, "float32", "N"), matrix(rng, k, n, "float32", "N")
+    assert gemm.choose(describe(a, b, np.empty((m, n), "float32")), ROOMY).kind == kind
+
+
+def test_targets_know_caches():
+    features = "+avx512f,+avx512vl,+avx512dq,+avx2,+fma"
+    assert Target.of("x86_64", features, (48 << 10, 2 << 20)) == ROOMY
+    assert ROOMY.roomy and not ROOMY._replace(l2=1 << 19).roomy and not Target().roomy
+    assert Target.of("x86_64", features) == Target("avx512", 512, 32)
+
+
+@pytest.mark.parametrize("target", [Target(), ROOMY], ids=["avx2", "roomy"])
+def test_blocks_of_a_have_no_gaps(target):
+    """Few rows and a long k, as of a convolution's weight: the workspace is what A is packed to."""
+    core = gemm_core.Core("float", target)
+    m, n, k = 2 * core.tile.rows, 8 * core.pack_columns, 20 * core.block_k
+    assert core.wide(m, n, k)
+    assert m * k <= core.work_elements(m, n, k) <= m * k + 20 * core.slack
 
 
 @pytest.mark.parametrize("shape,layout", [

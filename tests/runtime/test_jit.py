@@ -10,7 +10,7 @@ import weakref
 from pathlib import Path
 
 import pytest
-from wengert.runtime import jit
+from wengert.runtime import jit, machine
 
 ADD = """
 define i64 @add(i64 %a, i64 %b) {
@@ -239,3 +239,16 @@ def test_brief_code_is_inlined_but_not_cleaned_up():
     brief, light = (jit.optimised_text(text, options=o) for o in (jit.BRIEF, jit.LIGHT))
     assert "call" not in brief + light
     assert "add i64" in brief and "add i64" not in light
+
+
+def test_sizes_of_caches(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "CACHES", tmp_path)
+    assert machine.caches() is None  # where the system does not say
+    kinds = [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "2048K")]
+    for number, facts in enumerate(kinds):
+        (tmp_path / f"index{number}").mkdir()
+        for name, text in zip(("level", "type", "size"), facts):
+            (tmp_path / f"index{number}" / name).write_text(f"{text}\n")
+    assert machine.caches() == (48 << 10, 2 << 20)
+    (tmp_path / "index2" / "size").write_text("many")
+    assert machine.caches() is None
