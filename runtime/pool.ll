@@ -5,10 +5,14 @@
 ; @sleep_while(generation), @wake_sleepers(how many) and @reset_sleep() are appended to this text.
 ;
 ; Invariants
-; - @work is (generation << 32 | chunks left). A chunk is taken by compare-and-swap of the whole
-;   word. So a worker that read the job's fields and then takes a chunk knows that they belong to
-;   it: had the job ended meanwhile, the word would have changed. A late worker takes nothing.
-; - @fn, @ctx and @count are written only while nothing is left and all that was taken is done.
+; - @work is (generation << 32 | back << 16 | front): the chunks from front on and before back are
+;   left. One is taken by compare-and-swap of the whole word. So a worker that read the job's fields
+;   and then takes a chunk knows that they belong to it: had the job ended meanwhile, the word would
+;   have changed. A late worker takes nothing.
+; - The caller takes the first chunk that is left, workers the last: what a thread wrote or read in
+;   one job, it is likely to have in its cache in the next (65,536 floats added on two cores of their
+;   own L2: 16 us where any thread took any chunk, 6 so).
+; - @fn, @ctx and @base are written only while nothing is left and all that was taken is done.
 ; - The caller waits for chunks, not for workers: a worker that sleeps, or that a fork left behind,
 ;   delays nobody.
 ; - Whoever holds @busy may publish a job, or start and stop workers. A call that does not get it
@@ -23,7 +27,7 @@
 @running  = internal global i32 0
 @fn       = internal global ptr null
 @ctx      = internal global ptr null
-@count    = internal global i64 0
+@base     = internal global i64 0          ; the first chunk's number: jobs have at most ${MOST}
 @threads  = internal global [${MAX_WORKERS} x i64] zeroinitializer
 
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
@@ -31,28 +35,34 @@ declare i32 @pthread_join(i64, ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
 declare i32 @sched_yield()
 
-; Takes and runs chunks until none is left; then adds what it did to @done, once.
-define internal void @help() {
+; Takes and runs chunks until none is left, the first or the last ones first; then adds what it did
+; to @done, once.
+define internal void @help(i1 %first) {
 entry:
   br label %look
 look:
   %mine = phi i64 [ 0, %entry ], [ %mine, %lost ], [ %more, %run ]
   %word = load atomic i64, ptr @work acquire, align 8
-  %left = and i64 %word, 4294967295
-  %none = icmp eq i64 %left, 0
+  %front = and i64 %word, ${MOST}
+  %high = lshr i64 %word, 16
+  %back = and i64 %high, ${MOST}
+  %none = icmp eq i64 %front, %back
   br i1 %none, label %finish, label %take
 take:
   %fn = load atomic ptr, ptr @fn monotonic, align 8
   %ctx = load atomic ptr, ptr @ctx monotonic, align 8
-  %count = load atomic i64, ptr @count monotonic, align 8
-  %next = sub i64 %word, 1
+  %base = load atomic i64, ptr @base monotonic, align 8
+  %step = select i1 %first, i64 1, i64 -65536
+  %next = add i64 %word, %step
   %swap = cmpxchg ptr @work, i64 %word, i64 %next acq_rel acquire, align 8
   %won = extractvalue { i64, i1 } %swap, 1
   br i1 %won, label %run, label %lost
 lost:
   br label %look
 run:
-  %chunk = sub i64 %count, %left
+  %last = sub i64 %back, 1
+  %place = select i1 %first, i64 %front, i64 %last
+  %chunk = add i64 %base, %place
   call void %fn(ptr %ctx, i64 %chunk)
   %more = add i64 %mine, 1
   br label %look
@@ -74,11 +84,13 @@ idle:                                      ; a fresh patience after work and aft
 look:
   %spins = phi i32 [ 0, %idle ], [ %spun, %wait ]
   %word = load atomic i64, ptr @work acquire, align 8
-  %left = and i64 %word, 4294967295
-  %some = icmp ne i64 %left, 0
+  %front = and i64 %word, ${MOST}
+  %high = lshr i64 %word, 16
+  %back = and i64 %high, ${MOST}
+  %some = icmp ne i64 %front, %back
   br i1 %some, label %help, label %halt
 help:
-  call void @help()
+  call void @help(i1 false)
   br label %idle
 halt:
   %stop = load atomic i32, ptr @stopping acquire, align 4
@@ -108,7 +120,8 @@ entry:
   %old = load atomic i64, ptr @work monotonic, align 8
   %generation = and i64 %old, -4294967296
   %next = add i64 %generation, 4294967296
-  %word = or i64 %next, %chunks
+  %all = shl i64 %chunks, 16
+  %word = or i64 %next, %all
   %was = atomicrmw xchg ptr @work, i64 %word seq_cst, align 8
   %asleep = load atomic i32, ptr @sleepers seq_cst, align 4
   %any = icmp sgt i32 %asleep, 0
@@ -177,9 +190,7 @@ entry:
   %wanted = load atomic i32, ptr @wanted monotonic, align 4
   %helpers = icmp sgt i32 %wanted, 0
   %several = icmp sgt i64 %count, 1
-  %fits = icmp slt i64 %count, 4294967296
-  %shareable = and i1 %several, %fits
-  %try = and i1 %helpers, %shareable
+  %try = and i1 %helpers, %several
   br i1 %try, label %claim, label %alone
 claim:
   %swap = cmpxchg ptr @busy, i32 0, i32 1 acquire monotonic, align 4
@@ -192,16 +203,22 @@ together:
   call void @start_missing()
   store atomic ptr %fn, ptr @fn monotonic, align 8
   store atomic ptr %ctx, ptr @ctx monotonic, align 8
-  store atomic i64 %count, ptr @count monotonic, align 8
+  br label %job
+job:
+  %base = phi i64 [ 0, %together ], [ %beyond, %finished ]
+  %rest = sub i64 %count, %base
+  %many = icmp sgt i64 %rest, ${MOST}
+  %chunks = select i1 %many, i64 ${MOST}, i64 %rest
+  store atomic i64 %base, ptr @base monotonic, align 8
   store atomic i64 0, ptr @done monotonic, align 8
-  call void @publish(i64 %count)
-  call void @help()
+  call void @publish(i64 %chunks)
+  call void @help(i1 true)
   br label %join
 join:
-  %spins = phi i32 [ 0, %together ], [ %spun, %wait ], [ %spun, %yield ]
+  %spins = phi i32 [ 0, %job ], [ %spun, %wait ], [ %spun, %yield ]
   %done = load atomic i64, ptr @done acquire, align 8
-  %all = icmp eq i64 %done, %count
-  br i1 %all, label %out, label %wait
+  %all = icmp eq i64 %done, %chunks
+  br i1 %all, label %finished, label %wait
 wait:
   ${PAUSE}
   %spun = add i32 %spins, 1
@@ -210,6 +227,10 @@ wait:
 yield:                                     ; another process may have the worker's core
   %yielded = call i32 @sched_yield()
   br label %join
+finished:
+  %beyond = add i64 %base, %chunks
+  %over = icmp sge i64 %beyond, %count
+  br i1 %over, label %out, label %job
 out:
   store atomic i32 0, ptr @busy release, align 4
   ret void

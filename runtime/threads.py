@@ -150,6 +150,7 @@ def pool_text(kind: str) -> str:
         PAUSE=f"call void @{name}{arguments}",
         SPINS=SPINS,
         MAX_WORKERS=MAX_THREADS,
+        MOST=(1 << 16) - 1,
         FUTEX=FUTEX_CALL[machine],
         SIG_SETMASK=3 if sys.platform == "darwin" else 2,
         SIGNALS=-1 - sum(1 << (signal - 1) for signal in FAULTS),

@@ -123,6 +123,11 @@ def test_every_chunk_runs_once(bench, chunks):
     assert (bench.counted(chunks, 50) == 50).all()
 
 
+@pytest.mark.parametrize("chunks", [65534, 65535, 65536, 140000])
+def test_more_chunks_than_a_job_has(bench, chunks):
+    assert (bench.counted(chunks) == 1).all()
+
+
 def test_workers_do_take_part(bench):
     if bench.serial:
         assert bench.pool.running() == 0
