@@ -23,11 +23,20 @@ from .tracer.batching import any_batched
 from .tracer.derive import is_silent
 from .tracer.eager import history
 from .tracer.engine import Expanded
+from .tracer.facts import Unmade
 from .tracer.pending import memory_of
 from .tracer.readers import readers, reads_later
 from .tracer.saved import attach_edge
 from .tracer.storage import Storage, is_exposed, owner_of
-from .tracer.tape import ANOMALY, AccumulateGrad, Node, describe_place, next_sequence, user_place
+from .tracer.tape import (
+    ANOMALY,
+    AccumulateGrad,
+    Node,
+    accumulator_of,
+    describe_place,
+    next_sequence,
+    user_place,
+)
 from .tracer.tensor import Tensor
 
 
@@ -118,6 +127,7 @@ NEW_SLOTS: tuple[tuple[str, Any], ...] = (
     ("before", None), ("expansion", None), ("exposed", NOTHING), ("extra", None), ("freed", None),
     ("given", NOTHING),
     ("held", None), ("numbers", ()), ("reference", None), ("spent", frozenset()), ("states", ()),
+    ("unmade", ()),
 )  # fmt: skip
 
 
@@ -127,7 +137,8 @@ class CompiledFunctionBackward(Node):
     __module__ = "builtins"
     joins = True
     __slots__ = ("before", "expansion", "exposed", "freed", "given", "held", "inputs", "numbers",
-                 "reference", "saved", "spent", "split", "states", "versions")  # fmt: skip
+                 "reference", "saved", "spent", "split", "states", "unmade",
+                 "versions")  # fmt: skip
     new_slots = NEW_SLOTS
     freed: Any
     numbers: tuple[int, ...]  # the gradients that arrived last
@@ -141,6 +152,8 @@ class CompiledFunctionBackward(Node):
     expansion: Any  # edges into the nodes of its ops, by result; see Note [Errors in backward]
     # inputs that NumPy's users may write to, as they were at the call
     exposed: Mapping[int, np.ndarray]
+    # where `edges` is not set: edges or an Unmade for each; once `inputs` is gone, leaves follow
+    unmade: tuple[Any, ...]
 
     def __init__(self, split: Split, inputs: list[Tensor], saved: list[Any]):
         for slot, value in NEW_SLOTS:
@@ -150,6 +163,28 @@ class CompiledFunctionBackward(Node):
         self.versions = tuple([0 if t._storage is None else t._storage.version for t in inputs])
         self.edges = tuple([history(inputs[k]) for k in split.wanted])
         self.sequence, self.place = next_sequence(), user_place()
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "edges":
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        self.edges = tuple([(known.accumulator or accumulator_of(leaf), 0)
+                            if known.__class__ is Unmade else known
+                            for known, leaf in zip(self.unmade, self.leaves())])  # fmt: skip
+        self.unmade = ()
+        return self.edges
+
+    def leaves(self) -> Sequence[Any]:
+        """Of edges that are not made, the leaves; see Note [Unmade accumulators]."""
+        wanted = self.split.wanted
+        return self.unmade[len(wanted) :] or [self.inputs[k] for k in wanted]
+
+    def forget_inputs(self) -> None:
+        """Whoever asks for edges will still find leaves."""
+        if self.inputs is not None and self.unmade:
+            leaves = zip(self.unmade, self.leaves())
+            self.unmade += tuple([leaf if known.__class__ is Unmade else None
+                                  for known, leaf in leaves])  # fmt: skip
+        self.inputs = None
 
     @property
     def plan(self) -> Split | None:  # type: ignore[override]
@@ -348,6 +383,7 @@ class CompiledFunctionBackward(Node):
         for number in self.numbers:
             self.spent = self.spent | spends[number]
         if len(self.spent) == len(spends):
-            self.saved = self.inputs = self.held = self.before = None
+            self.forget_inputs()
+            self.saved = self.held = self.before = None
             if self.reference is not None:
                 readers.discard(self.reference)

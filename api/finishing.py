@@ -14,6 +14,7 @@ from .ir.places import user_place
 from .runtime.history import History, Input
 from .segments import Context
 from .sources import Argument, Captured, Direct, Given, Plain
+from .tracer.facts import LastEdges
 from .unpacking import Writer, packing
 
 NAMES = {"Context": Context, "Node": CompiledFunctionBackward, "user_place": user_place}
@@ -24,8 +25,8 @@ def native_history(split: Any, inputs: list[Input], linked: list[bool]) -> Histo
     given = {"states"} if split.function.generators else set()  # by the call
     slots = (*(s for s in NEW_SLOTS if s[0] not in given), ("split", split))
     watch = CompiledFunctionBackward.watch if split.rereads else None
-    return History(EAGER, CompiledFunctionBackward, slots, inputs, split.wanted, linked, watch,
-                   split.function.held)  # fmt: skip
+    return History(EAGER, CompiledFunctionBackward, slots, inputs, split.wanted, linked,
+                   LastEdges(), watch, split.function.held)  # fmt: skip
 
 
 class Ending:

@@ -131,7 +131,7 @@ class ToLeaves:
         spent = frozenset(spends[self.given[0]])
         new = dict(kind.new_slots)
         found = leaves.to_leaves(leaves.ToLeaves(
-            EAGER, kind, self.native, len(node.saved), inputs, self.one, self.dtype,
+            EAGER, kind, self.native, len(node.saved), split.wanted, inputs, self.one, self.dtype,
             [leaves.Gradient(k, dtype, dtype.storage, shape) for k, dtype, shape, _ in self.left],
             self.given, spent, len(spent) == len(spends), (new["exposed"], new["spent"]), Freed,
             announce_write, note_write, self.serve_any))  # fmt: skip

@@ -79,7 +79,7 @@ class Table(np.ndarray):
 
 
 # Backward to leaves is a module of its own: whole training steps do not need it.
-CALLS = ("history.ll", "fastcall.ll", "effects.ll", "views.ll", "entering.ll")
+CALLS = ("history.ll", "edges.ll", "fastcall.ll", "effects.ll", "views.ll", "entering.ll")
 BACKWARD = ("leaves.ll",)
 EXPORTS = {
     CALLS: ("wengert_call", "wengert_call_packed", "wengert_turn", "wengert_unpack",
@@ -136,6 +136,7 @@ def text(files: tuple[str, ...] = CALLS) -> str:
         BASE=layout.BASE,
         DICT_USED=layout.DICT_USED,
         DICT_VERSION=layout.DICT_VERSION,
+        TUPLE_SIZE=layout.TUPLE_SIZE,
         TUPLE_COUNT=layout.TUPLE_SIZE // 8,
         TUPLE_ITEMS=layout.TUPLE_ITEMS,
         DESCR=layout.DESCR,

@@ -1,6 +1,7 @@
 ; What a call leaves behind beside its results: their node in the graph of eager, with what it
 ; keeps. Between objects.ll and fastcall.ll. Words in braces that begin with H_ are places in the
-; list of history.py, which says what is there, P_ in a smaller one; the others are offsets from layout.py.
+; list of history.py, which says what is there, P_ in a smaller one; the others are offsets from
+; layout.py. Edges are in edges.ll.
 ;
 ; Invariants
 ; - All that is made here is what the Python of `CompiledFunctionBackward` makes, in that order.
@@ -103,81 +104,6 @@ look:
   %at = call i64 @number(ptr %h, i64 ${H_version})
   %now = call ptr @field(ptr %storage, i64 %at)
   ret ptr %now
-}
-
-; A leaf's AccumulateGrad, made if there is none; null on an error.
-define internal ptr @accumulator(ptr %h, ptr %leaf, ptr %facts) {
-entry:
-  %slot = call i64 @number(ptr %h, i64 ${H_accumulator})
-  %known = call ptr @field(ptr %facts, i64 %slot)
-  %none = icmp eq ptr %known, @None
-  br i1 %none, label %new, label %look
-look:
-  %live = call ptr @PyWeakref_GetObject(ptr %known)
-  %dead = icmp eq ptr %live, @None
-  br i1 %dead, label %new, label %yes
-yes:
-  call void @Py_IncRef(ptr %live)
-  ret ptr %live
-new:
-  %class = call ptr @word(ptr %h, i64 ${H_leaf_class})
-  %slots = call ptr @word(ptr %h, i64 ${H_leaf_slots})
-  %node = call ptr @new_object(ptr %class, ptr %slots)
-  %failed = icmp eq ptr %node, null
-  br i1 %failed, label %no, label %refer
-refer:
-  %variable = call i64 @number(ptr %h, i64 ${H_variable})
-  call void @Py_IncRef(ptr %leaf)
-  call void @put(ptr %node, i64 %variable, ptr %leaf)
-  %reference = call ptr @PyWeakref_NewRef(ptr %node, ptr null)
-  %poor = icmp eq ptr %reference, null
-  br i1 %poor, label %drop, label %keep
-drop:
-  call void @Py_DecRef(ptr %node)
-  ret ptr null
-keep:
-  %before = call ptr @field(ptr %facts, i64 %slot)
-  call void @put(ptr %facts, i64 %slot, ptr %reference)
-  call void @Py_DecRef(ptr %before)
-  ret ptr %node
-no:
-  ret ptr null
-}
-
-; `history(tensor)` of one that requires grad: the edge that its gradients take.
-define internal ptr @edge(ptr %h, ptr %tensor) {
-entry:
-  %view.slot = call i64 @number(ptr %h, i64 ${H_view})
-  %view = call ptr @field(ptr %tensor, i64 %view.slot)
-  %plain = icmp eq ptr %view, @None
-  br i1 %plain, label %own, label %ask
-own:
-  %node.slot = call i64 @number(ptr %h, i64 ${H_node})
-  %node = call ptr @field(ptr %tensor, i64 %node.slot)
-  %leaf = icmp eq ptr %node, @None
-  br i1 %leaf, label %facts, label %result
-result:
-  %number.slot = call i64 @number(ptr %h, i64 ${H_number})
-  %which = call ptr @field(ptr %tensor, i64 %number.slot)
-  call void @Py_IncRef(ptr %node)
-  call void @Py_IncRef(ptr %which)
-  %inner = call ptr @pair(ptr %node, ptr %which)
-  ret ptr %inner
-facts:
-  %leaf.slot = call i64 @number(ptr %h, i64 ${H_leaf})
-  %known = call ptr @field(ptr %tensor, i64 %leaf.slot)
-  %unknown = icmp eq ptr %known, @None
-  br i1 %unknown, label %ask, label %end
-end:
-  %sum = call ptr @accumulator(ptr %h, ptr %tensor, ptr %known)
-  %zero = call ptr @word(ptr %h, i64 ${H_zero})
-  call void @Py_IncRef(ptr %zero)
-  %outer = call ptr @pair(ptr %sum, ptr %zero)
-  ret ptr %outer
-ask:
-  %history = call ptr @word(ptr %h, i64 ${H_history})
-  %asked = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %history, ptr %tensor, ptr null)
-  ret ptr %asked
 }
 
 ; The frame of Python that is so many out, or null.
@@ -510,11 +436,8 @@ no:
 define internal i1 @keep_inputs(ptr %h, ptr %args, ptr %node) {
 entry:
   %count = call i64 @number(ptr %h, i64 ${H_input_count})
-  %wanted.count = call i64 @number(ptr %h, i64 ${H_wanted_count})
-  %wanted = call ptr @word(ptr %h, i64 ${H_wanted})
   %tensors = alloca ptr, i64 %count, align 16
   %versions = alloca ptr, i64 %count, align 16
-  %edges = alloca ptr, i64 %wanted.count, align 16
   %zero = call ptr @word(ptr %h, i64 ${H_zero})
   br label %next
 next:
@@ -559,31 +482,10 @@ edging:
   %no.tensors = icmp eq ptr %tensors.all, null
   %no.versions = icmp eq ptr %versions.all, null
   %poor = or i1 %no.tensors, %no.versions
-  br i1 %poor, label %no, label %again
-again:
-  %i = phi i64 [ 0, %edging ], [ %i1, %kept ]
-  %last = icmp eq i64 %i, %wanted.count
-  br i1 %last, label %all, label %connect
+  br i1 %poor, label %no, label %connect
 connect:
-  %at = call i64 @number(ptr %wanted, i64 %i)
-  %from = call ptr @word(ptr %tensors, i64 %at)
-  %edge = call ptr @edge(ptr %h, ptr %from)
-  %failed = icmp eq ptr %edge, null
-  br i1 %failed, label %drop, label %kept
-kept:
-  %edge.p = getelementptr ptr, ptr %edges, i64 %i
-  store ptr %edge, ptr %edge.p
-  %i1 = add i64 %i, 1
-  br label %again
-all:
-  %edges.all = call ptr @tuple_of(ptr %edges, i64 %wanted.count)
-  %edges.slot = call i64 @number(ptr %h, i64 ${H_edges_slot})
-  call void @put(ptr %node, i64 %edges.slot, ptr %edges.all)
-  %well = icmp ne ptr %edges.all, null
-  ret i1 %well
-drop:
-  call void @release(ptr %edges, i64 %i)
-  br label %no
+  %connected = call i1 @keep_edges(ptr %h, ptr %tensors, ptr %node)
+  ret i1 %connected
 no:
   ret i1 false
 }

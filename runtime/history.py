@@ -20,7 +20,8 @@ FIELDS = (
     "links", "array", "storage", "node", "number", "view", "leaf", "accumulator", "version", "zero",
     "leaf_class", "leaf_slots", "variable", "counter", "history", "readers", "exposed",
     "forget", "watch", "zeros", "held_count", "held", "held_slot", "storage_class",
-    "storage_slots", "root",
+    "storage_slots", "root", "unmade", "unmade_class", "unmade_slots", "unmade_slot", "last",
+    "last_slot",
 )  # fmt: skip
 PLACE_FIELDS = ("depth", "last", "at", "files", "co_filename", "f_lasti", "user_place")
 PLACES = {f"H_{name}": place for place, name in enumerate(FIELDS)}
@@ -31,6 +32,7 @@ NOWHERE = -2  # no instruction has this number
 
 Slots = Sequence[tuple[str, object]]
 STORAGE_SLOTS: Slots = (("version", _ZERO), ("written", None))  # of a new one, beside its root
+UNMADE_SLOTS: Slots = (("accumulator", None),)
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Eager:
     leaf: type
     accumulator: type
     accumulator_slots: Slots
+    unmade: type  # stands for an accumulator that nobody asked for yet
     next_sequence: Any
     history: Any
     user_place: Any
@@ -68,6 +71,9 @@ class Eager:
             "leaf_class": id(self.accumulator),
             "leaf_slots": listed(slot_words(self.accumulator, self.accumulator_slots)),
             "variable": place(self.accumulator, "variable"),
+            "unmade": place(self.leaf, "unmade"),
+            "unmade_class": id(self.unmade),
+            "unmade_slots": listed(slot_words(self.unmade, UNMADE_SLOTS)),
             "counter": id(self.next_sequence.__self__),
             "history": id(self.history),
         }
@@ -101,8 +107,9 @@ class History:
 
     `slots` are those of a new node that are always the same. `inputs`: the tensors that the call
     reads, each an Input. `linked`: which of the results have
-    history. `watch`: what is called where backward will read memory again, else None, and
-    somebody could write without a word. `held`: results that it will read.
+    history. `last` has in its slot `edges` what stood for the edges of the last node. `watch`: what
+    is called where backward will read memory again, else None, and somebody could write without a
+    word. `held`: results that it will read.
     """
 
     eager: Eager
@@ -111,6 +118,7 @@ class History:
     inputs: Sequence[Input]
     wanted: Sequence[int]
     linked: Sequence[bool]
+    last: Any
     watch: Any = None
     held: Sequence[int] = ()
 
@@ -135,9 +143,12 @@ class History:
             "held_slot": place(self.node, "held"),
             "exposed": id(eager.exposed),
             "forget": id(eager.forget),
+            "last": id(self.last),
+            "last_slot": place(type(self.last), "edges"),
             "watch": id(self.watch),
         }
-        for name in ("saved", "inputs", "versions", "edges", "sequence", "place", "states"):
+        for name in ("saved", "inputs", "versions", "edges", "unmade", "sequence", "place",
+                     "states"):  # fmt: skip
             found[f"{name}_slot"] = place(self.node, name)
         return [found[name] for name in FIELDS]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import sys
+import weakref
 from functools import cache
 from typing import Any
 
@@ -102,6 +103,7 @@ def imports() -> dict[str, int]:
         "NotImplemented": id(NotImplemented),
         "ndarray": id(np.ndarray),
         "tuple": id(tuple),
+        "reference": id(weakref.ref),
     }
 
 

@@ -195,8 +195,8 @@ no:
   ret i1 false
 }
 
-; The leaf at the end of an edge, borrowed; null if its gradient can't be put there without more.
-define internal ptr @leaf_at(ptr %l, ptr %leaf, ptr %edge) {
+; The leaf at the end of an edge, borrowed; null if there is none, or somebody watches that.
+define internal ptr @end_of(ptr %l, ptr %edge) {
 entry:
   %none = icmp eq ptr %edge, @None
   br i1 %none, label %no, label %follow
@@ -204,11 +204,58 @@ follow:
   %target = call ptr @item(ptr %edge, i64 0)
   %class = call ptr @word(ptr %l, i64 ${L_accumulator})
   %is.end = call i1 @has_type(ptr %target, ptr %class)
-  br i1 %is.end, label %facts, label %no
-facts:
+  br i1 %is.end, label %look, label %no
+look:
   %quiet = call i1 @holds(ptr %l, ptr %target, i64 ${L_extra}, ptr @None)
   %variable.slot = call i64 @number(ptr %l, i64 ${L_variable})
   %variable = call ptr @field(ptr %target, i64 %variable.slot)
+  %found = select i1 %quiet, ptr %variable, ptr null
+  ret ptr %found
+no:
+  ret ptr null
+}
+
+; The same for the k-th edge of a node, which may not be made yet.
+define internal ptr @leaf_behind(ptr %l, ptr %node, i64 %k) {
+entry:
+  %edges.slot = call i64 @number(ptr %l, i64 ${L_edges})
+  %edges = call ptr @field(ptr %node, i64 %edges.slot)
+  %unmade = icmp eq ptr %edges, null
+  br i1 %unmade, label %look, label %made
+made:
+  %edge = call ptr @item(ptr %edges, i64 %k)
+  br label %follow
+look:
+  %unmade.slot = call i64 @number(ptr %l, i64 ${L_unmade})
+  %known = call ptr @field(ptr %node, i64 %unmade.slot)
+  %one = call ptr @item(ptr %known, i64 %k)
+  %class = call ptr @word(ptr %l, i64 ${L_unmade_class})
+  %stands = call i1 @has_type(ptr %one, ptr %class)
+  br i1 %stands, label %quiet, label %follow
+quiet:
+  %as.new = call i1 @holds(ptr %l, ptr %one, i64 ${L_unmade_accumulator}, ptr @None)
+  br i1 %as.new, label %take, label %no
+take:
+  %wanted = call ptr @word(ptr %l, i64 ${L_wanted})
+  %at = call i64 @number(ptr %wanted, i64 %k)
+  %inputs.slot = call i64 @number(ptr %l, i64 ${L_inputs_slot})
+  %inputs = call ptr @field(ptr %node, i64 %inputs.slot)
+  %leaf = call ptr @item(ptr %inputs, i64 %at)
+  ret ptr %leaf
+follow:
+  %either = phi ptr [ %edge, %made ], [ %one, %look ]
+  %end = call ptr @end_of(ptr %l, ptr %either)
+  ret ptr %end
+no:
+  ret ptr null
+}
+
+; Whether a gradient can be put into this leaf, which may be null, without more.
+define internal i1 @may_put(ptr %l, ptr %leaf, ptr %variable) {
+entry:
+  %none = icmp eq ptr %variable, null
+  br i1 %none, label %no, label %facts
+facts:
   %facts.slot = call i64 @number(ptr %l, i64 ${L_leaf})
   %known = call ptr @field(ptr %variable, i64 %facts.slot)
   %unknown = icmp eq ptr %known, @None
@@ -220,11 +267,10 @@ hooks:
   %dtype.p = getelementptr %Leaf, ptr %leaf, i32 0, i32 1
   %dtype = load ptr, ptr %dtype.p
   %dtype.ok = call i1 @holds(ptr %l, ptr %variable, i64 ${L_dtype}, ptr %dtype)
-  %a = and i1 %quiet, %hookless
-  %b = and i1 %afterless, %needs
+  %a = and i1 %hookless, %afterless
+  %b = and i1 %needs, %dtype.ok
   %c = and i1 %a, %b
-  %d = and i1 %c, %dtype.ok
-  br i1 %d, label %layout, label %no
+  br i1 %c, label %layout, label %no
 layout:
   %rank.p = getelementptr %Leaf, ptr %leaf, i32 0, i32 5
   %rank = load i64, ptr %rank.p
@@ -250,16 +296,14 @@ add:
   %addable = call i1 @may_add(ptr %l, ptr %leaf, ptr %grad)
   br i1 %addable, label %yes, label %no
 yes:
-  ret ptr %variable
+  ret i1 true
 no:
-  ret ptr null
+  ret i1 false
 }
 
 ; All leaves, borrowed; false if one is unusual, or one is there twice.
 define internal i1 @find_leaves(ptr %l, ptr %node, ptr %found) {
 entry:
-  %edges.slot = call i64 @number(ptr %l, i64 ${L_edges})
-  %edges = call ptr @field(ptr %node, i64 %edges.slot)
   %count = call i64 @number(ptr %l, i64 ${L_leaf_count})
   %leaves = call ptr @word(ptr %l, i64 ${L_leaves})
   br label %next
@@ -270,10 +314,9 @@ next:
 one:
   %leaf = getelementptr %Leaf, ptr %leaves, i64 %k
   %at = load i64, ptr %leaf
-  %edge = call ptr @item(ptr %edges, i64 %at)
-  %variable = call ptr @leaf_at(ptr %l, ptr %leaf, ptr %edge)
-  %lost = icmp eq ptr %variable, null
-  br i1 %lost, label %no, label %again
+  %variable = call ptr @leaf_behind(ptr %l, ptr %node, i64 %at)
+  %usual = call i1 @may_put(ptr %l, ptr %leaf, ptr %variable)
+  br i1 %usual, label %again, label %no
 again:
   %i = phi i64 [ 0, %one ], [ %i1, %other ]
   %all = icmp eq i64 %i, %k
@@ -289,6 +332,56 @@ good:
   %k1 = add i64 %k, 1
   br label %next
 yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; `node.forget_inputs()`; false on an error.
+define internal i1 @forget_inputs(ptr %l, ptr %node) {
+entry:
+  %inputs.slot = call i64 @number(ptr %l, i64 ${L_inputs_slot})
+  %inputs = call ptr @field(ptr %node, i64 %inputs.slot)
+  %unmade.slot = call i64 @number(ptr %l, i64 ${L_unmade})
+  %unmade = call ptr @field(ptr %node, i64 %unmade.slot)
+  %wanted = call ptr @word(ptr %l, i64 ${L_wanted})
+  %class = call ptr @word(ptr %l, i64 ${L_unmade_class})
+  %size = call ptr @field(ptr %unmade, i64 ${TUPLE_SIZE})
+  %count = ptrtoint ptr %size to i64
+  %none = icmp eq i64 %count, 0
+  br i1 %none, label %drop, label %start
+start:
+  %double = mul i64 %count, 2
+  %all = alloca ptr, i64 %double, align 16
+  br label %next
+next:
+  %k = phi i64 [ 0, %start ], [ %k1, %one ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %join, label %one
+one:
+  %known = call ptr @item(ptr %unmade, i64 %k)
+  %at = call i64 @number(ptr %wanted, i64 %k)
+  %input = call ptr @item(ptr %inputs, i64 %at)
+  %stands = call i1 @has_type(ptr %known, ptr %class)
+  %leaf = select i1 %stands, ptr %input, ptr @None
+  %behind = add i64 %k, %count
+  %known.p = getelementptr ptr, ptr %all, i64 %k
+  %leaf.p = getelementptr ptr, ptr %all, i64 %behind
+  store ptr %known, ptr %known.p
+  store ptr %leaf, ptr %leaf.p
+  %k1 = add i64 %k, 1
+  br label %next
+join:
+  call void @retain(ptr %all, i64 %double)
+  %tuple = call ptr @tuple_of(ptr %all, i64 %double)
+  %failed = icmp eq ptr %tuple, null
+  br i1 %failed, label %no, label %keep
+keep:
+  call void @replace(ptr %node, i64 %unmade.slot, ptr %tuple)
+  br label %drop
+drop:
+  call void @Py_IncRef(ptr @None)
+  call void @replace(ptr %node, i64 %inputs.slot, ptr @None)
   ret i1 true
 no:
   ret i1 false
@@ -326,12 +419,10 @@ forget:
   br i1 %odd, label %no, label %drop
 drop:
   call void @Py_IncRef(ptr @None)
-  call void @Py_IncRef(ptr @None)
   %saved.slot = call i64 @number(ptr %l, i64 ${L_saved})
-  %inputs.slot = call i64 @number(ptr %l, i64 ${L_inputs_slot})
   call void @replace(ptr %node, i64 %saved.slot, ptr @None)
-  call void @replace(ptr %node, i64 %inputs.slot, ptr @None)
-  br label %yes
+  %forgot = call i1 @forget_inputs(ptr %l, ptr %node)
+  ret i1 %forgot
 yes:
   ret i1 true
 no:

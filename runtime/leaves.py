@@ -24,6 +24,7 @@ FIELDS = (
     "tensor", "dtype", "array", "requires_grad", "grad", "view", "storage", "leaf", "accumulator",
     "variable", "extra", "hooks", "post_hooks", "version", "written", "freed_class", "freed_place",
     "readers", "announce", "note", "leaf_count", "leaves", "whence",
+    "unmade", "unmade_class", "unmade_accumulator", "wanted",
 )  # fmt: skip
 PLACES = {f"L_{name}": place for place, name in enumerate(FIELDS)}
 MOST_LEAVES = 64  # each is compared with the others
@@ -54,17 +55,18 @@ class Gradient:
 class ToLeaves:
     """Backward of one kind of node for the gradient of one result.
 
-    `call`: a native callable of what was saved, the tensors in `inputs` and the gradient. `inputs`:
-    the numbers of the tensors that it is given again, whether their version is looked at, and their
-    classes. `one`: the gradient that is implied, or None. `spent`: the results that may not go
-    backward again afterwards; `all_spent`: those are all. `untouched`: what a new node has in its
-    slots `exposed` and `spent`.
+    `call`: a native callable of what was saved, the tensors in `inputs` and the gradient. `wanted`:
+    the numbers of the tensors at its edges. `inputs`: those of the tensors that it is given again,
+    whether their version is looked at, and their classes. `one`: the gradient that is implied, or
+    None. `spent`: the results that may not go backward again afterwards; `all_spent`: those are
+    all. `untouched`: what a new node has in its slots `exposed` and `spent`.
     """
 
     eager: Eager
     node: type
     call: Any
     saved: int
+    wanted: Sequence[int]
     inputs: Sequence[tuple[int, bool, type]]
     one: Any
     seed_dtype: object
@@ -84,7 +86,7 @@ class ToLeaves:
         place, eager = layout.slot_offset, self.eager
         slots = {
             self.node: ("before", "exposed", "freed", "held", "spent", "numbers", "saved", "edges",
-                        "versions", "reference"),
+                        "versions", "reference", "unmade"),
             eager.leaf: ("hooks", "post_hooks"),
             eager.storage: ("version", "written"),
             eager.accumulator: ("variable", "extra"),
@@ -116,6 +118,9 @@ class ToLeaves:
             "seed_dtype": id(self.seed_dtype),
             "tensor": id(eager.tensor),
             "accumulator": id(eager.accumulator),
+            "unmade_class": id(eager.unmade),
+            "unmade_accumulator": place(eager.unmade, "accumulator"),
+            "wanted": listed([*self.wanted]),
             "freed_class": id(self.freed),
             "freed_place": place(self.freed, "place"),
             "readers": id(eager.readers),

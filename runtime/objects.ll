@@ -46,6 +46,7 @@ declare i64 @PyLong_AsLongLong(ptr)
 @NotImplemented = external global i8
 @ndarray = external global i8
 @tuple = external global i8
+@reference = external global i8            ; `weakref.ref`
 
 ; What an argument or a result must be
 %Record = type { ptr, i64, i64, ptr, i32, i32, ptr, ptr, i64, i64, i64, ptr, i64 }

@@ -44,6 +44,8 @@ def test_the_node_is_as_python_makes_it():
     x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
     first, plain = settled(function, x, y)
     node = first.grad_fn
+    assert [known.accumulator for known in node.unmade] == [None, None]
+    assert node.edges and not node.unmade
     fresh = type(node)(node.split, list(node.inputs), list(node.saved))
     for slot in (s for cls in type(node).__mro__ for s in getattr(cls, "__slots__", ())):
         ours, theirs = getattr(node, slot, None), getattr(fresh, slot, None)

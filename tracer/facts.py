@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 
@@ -120,9 +121,52 @@ def require_cpu(wanted: Any, pin_memory: bool = False) -> None:
 class LeafFacts:
     """What only leaves have: their node (weakly), hooks, and hooks after accumulation."""
 
-    __slots__ = ("accumulator", "hooks", "post_hooks")
+    __slots__ = ("accumulator", "hooks", "post_hooks", "unmade")
 
     def __init__(self) -> None:
         self.accumulator: Any = None
+        self.unmade: Unmade | None = None
         self.hooks: dict[int, Any] | None = None
         self.post_hooks: dict[int, Any] | None = None
+
+
+# Note [Unmade accumulators]
+# A leaf has one AccumulateGrad as long as a graph holds it. Backward of a compiled function may put
+# gradients into leaves without one, and then nobody ever looks at it. So the node of a compiled
+# call keeps an Unmade of the leaf in its place, the same at each call, and makes the edge when it
+# is asked for. Nobody can tell as long as the AccumulateGrad is as a new one: only hooks and
+# metadata change it. Whoever gives it those has to be kept by all graphs of the leaf. So the Unmade
+# that those hold keeps it from then on, and later graphs get another.
+
+
+class Unmade:
+    """Stands for the AccumulateGrad of a leaf."""
+
+    __slots__ = ("accumulator",)
+
+    def __init__(self) -> None:
+        self.accumulator: Any = None  # the node, once it is not as a new one
+
+
+class LastEdges:
+    """What stood for the edges of the last node of one kind of call; the next may share it."""
+
+    __slots__ = ("__weakref__", "edges")
+
+    def __init__(self) -> None:
+        self.edges: Any = None
+        last_edges.add(self)
+
+
+last_edges: weakref.WeakSet[LastEdges] = weakref.WeakSet()
+
+
+def hold_accumulator(node: Any) -> None:
+    """An AccumulateGrad gets what a new one has not: graphs that have none yet must hold it."""
+    facts = node.variable._leaf
+    if facts is None or facts.unmade is None:
+        return
+    facts.unmade.accumulator = node
+    facts.unmade = None
+    for last in last_edges:
+        last.edges = None

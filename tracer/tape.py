@@ -12,6 +12,7 @@ from ..ir.op import Frame, Op, fit
 from ..ir.places import add_package_folder, describe_place, line_of, user_place
 from ..ir.types import TensorType
 from ..ir.value import Value
+from .facts import hold_accumulator
 from .hooks import RemovableHandle
 from .saved import FREED, Freed, PackedSlots, Plan, take, unpack, with_unpacked
 from .shown import RawSaved, saved_attribute, shown_names, tensor_names
@@ -262,6 +263,11 @@ class AccumulateGrad(Node):
 
     def output_types(self) -> tuple[TensorType, ...]:
         return (self.variable.type_,)
+
+    def _extra(self) -> Extra:
+        if self.extra is None:
+            hold_accumulator(self)
+        return super()._extra()
 
     def _sequence_nr(self) -> int:
         return 2**64 - 1
