@@ -128,6 +128,7 @@ def text(files: tuple[str, ...] = CALLS) -> str:
     parts = "".join((here / name).read_text() for name in ("objects.ll", *files))
     parts += OF_CALLS if files is BACKWARD else TEST + last_instruction()
     return string.Template(parts).substitute(
+        REFERENCES=layout.REFERENCES,
         TYPE=layout.TYPE,
         DATA=layout.DATA,
         ND=layout.ND,

@@ -74,6 +74,46 @@ TELLS_INSTRUCTION = hasattr(ctypes.pythonapi, "PyFrame_GetLasti")  # from Python
 if TELLS_INSTRUCTION:
     PYTHON_FUNCTIONS += ("PyFrame_GetLasti",)
 
+# How references are counted: by Python's functions, or as those do it where no object is immortal.
+COUNTS = sys.version_info < (3, 12) and not hasattr(sys, "gettotalrefcount")
+REFERENCES = """
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+"""
+if COUNTS:
+    PYTHON_FUNCTIONS += ("_Py_Dealloc",)
+    REFERENCES = """
+declare void @_Py_Dealloc(ptr)
+define internal void @Py_IncRef(ptr %object) alwaysinline {
+entry:
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %out, label %count
+count:
+  %before = load i64, ptr %object
+  %now = add i64 %before, 1
+  store i64 %now, ptr %object
+  br label %out
+out:
+  ret void
+}
+define internal void @Py_DecRef(ptr %object) {
+entry:
+  %none = icmp eq ptr %object, null
+  br i1 %none, label %out, label %count
+count:
+  %before = load i64, ptr %object
+  %now = sub i64 %before, 1
+  store i64 %now, ptr %object
+  %last = icmp eq i64 %now, 0
+  br i1 %last, label %free, label %out
+free:
+  call void @_Py_Dealloc(ptr %object)
+  br label %out
+out:
+  ret void
+}
+"""
+
 
 def python_function(name: str) -> int:
     """The address of a function of CPython."""
@@ -115,10 +155,19 @@ def trouble() -> str:
     if HEAD != 16 or ctypes.sizeof(ctypes.c_void_p) != 8:
         return f"an object's head has {HEAD} bytes, not 16 (free-threaded Python's has 32)"
     try:
-        return _array_trouble() or _float_trouble() or _int_trouble() or (
+        return _count_trouble() or _array_trouble() or _float_trouble() or _int_trouble() or (
             _container_trouble() or _new_trouble())  # fmt: skip
     except Exception as error:  # an unknown interpreter may fail in any way: that is an answer
         return f"the self-test failed: {error!r}"
+
+
+def _count_trouble() -> str:
+    one = object()
+    several = [one] * 3
+    found = word_at(id(one)), sys.getrefcount(one) - 1  # less that of the argument
+    if COUNTS and (found[0] != found[1] or found[1] != len(several) + 1):
+        return f"a reference count: {found[0]} where Python says {found[1]}"
+    return ""
 
 
 def _array_trouble() -> str:

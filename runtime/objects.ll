@@ -1,8 +1,7 @@
 ; Reading and holding Python objects from native code: before all that fastcall.py compiles.
 ; Words after a dollar are offsets from layout.py.
 
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
+${REFERENCES}
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyErr_NoMemory()
