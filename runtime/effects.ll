@@ -27,10 +27,70 @@ error:
   ret i32 -1
 }
 
-; The state of a generator: a tuple of a class with a copy of its memory, and what is in some of its
-; slots; null on an error. `list`: that class, how many bytes of memory, how many slots, their
-; offsets, the memory's first.
-define internal ptr @snapshot(ptr %list, ptr %generator, ptr %slowly) {
+; Whether so many blocks of 64 bytes are the same. No way out in between: that takes longer.
+define internal i1 @same_blocks(ptr %a, ptr %b, i64 %count) {
+entry:
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %one ]
+  %unlike = phi <8 x i64> [ zeroinitializer, %entry ], [ %unlike.now, %one ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %out, label %one
+one:
+  %a.p = getelementptr <8 x i64>, ptr %a, i64 %k
+  %b.p = getelementptr <8 x i64>, ptr %b, i64 %k
+  %a.k = load <8 x i64>, ptr %a.p, align 4
+  %b.k = load <8 x i64>, ptr %b.p, align 4
+  %different = xor <8 x i64> %a.k, %b.k
+  %unlike.now = or <8 x i64> %unlike, %different
+  %k1 = add i64 %k, 1
+  br label %next
+out:
+  %any = call i64 @llvm.vector.reduce.or.v8i64(<8 x i64> %unlike)
+  %same = icmp eq i64 %any, 0
+  ret i1 %same
+}
+declare i64 @llvm.vector.reduce.or.v8i64(<8 x i64>)
+
+; A copy of the memory of a generator, but for the position at its end. The last one, which is the
+; k-th in a list, will do until the engine makes its next words. Null on an error.
+define internal ptr @engine_words(ptr %memory, i64 %size, ptr %last, i64 %k) {
+entry:
+  %from = call ptr @field(ptr %memory, i64 ${DATA})
+  %items = call ptr @field(ptr %last, i64 ${TUPLE_ITEMS})
+  %known = call ptr @word(ptr %items, i64 %k)
+  %none = icmp eq ptr %known, @None
+  br i1 %none, label %copy, label %compare
+compare:
+  %known.data = call ptr @field(ptr %known, i64 ${DATA})
+  %blocks = lshr i64 %size, 6                   ; what is left is the position
+  %same = call i1 @same_blocks(ptr %from, ptr %known.data, i64 %blocks)
+  br i1 %same, label %take, label %copy
+take:
+  call void @Py_IncRef(ptr %known)
+  ret ptr %known
+copy:
+  %descr = call ptr @field(ptr %memory, i64 ${DESCR})
+  %dims = call ptr @field(ptr %memory, i64 ${DIMS})
+  call void @Py_IncRef(ptr %descr)         ; which the next call takes over
+  %new = call ptr @PyArray_NewFromDescr(ptr @ndarray, ptr %descr, i32 1, ptr %dims, ptr null,
+                                        ptr null, i32 0, ptr null)
+  %poor = icmp eq ptr %new, null
+  br i1 %poor, label %no, label %fill
+fill:
+  %to = call ptr @field(ptr %new, i64 ${DATA})
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %size, i1 false)
+  call void @Py_IncRef(ptr %new)
+  %r = call i32 @PyList_SetItem(ptr %last, i64 %k, ptr %new)
+  ret ptr %new
+no:
+  ret ptr null
+}
+
+; The state of a generator: a tuple of a class with a copy of its memory, the position there, and
+; what is in some of its slots; null on an error. `list`: that class, how many bytes of memory, how
+; many slots, their offsets, the memory's first.
+define internal ptr @snapshot(ptr %list, ptr %generator, ptr %slowly, ptr %last, i64 %which) {
 entry:
   %class = call ptr @word(ptr %list, i64 0)
   %size = call i64 @number(ptr %list, i64 1)
@@ -41,30 +101,35 @@ entry:
   %unset = icmp eq ptr %memory, null
   %unknown = icmp eq ptr %memory, @None
   %strange = or i1 %unset, %unknown
-  br i1 %strange, label %ask, label %copy
+  br i1 %strange, label %ask, label %look
 ask:
   %asked = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %slowly, ptr null)
   ret ptr %asked
-copy:
-  %descr = call ptr @field(ptr %memory, i64 ${DESCR})
-  %dims = call ptr @field(ptr %memory, i64 ${DIMS})
-  call void @Py_IncRef(ptr %descr)         ; which the next call takes over
-  %words = call ptr @PyArray_NewFromDescr(ptr @ndarray, ptr %descr, i32 1, ptr %dims, ptr null,
-                                          ptr null, i32 0, ptr null)
-  %poor = icmp eq ptr %words, null
-  br i1 %poor, label %no, label %new
+look:
+  %words = call ptr @engine_words(ptr %memory, i64 %size, ptr %last, i64 %which)
+  %data = call ptr @field(ptr %memory, i64 ${DATA})
+  %end.p = getelementptr i8, ptr %data, i64 %size
+  %at.p = getelementptr i32, ptr %end.p, i64 -1
+  %at = load i32, ptr %at.p
+  %wide = zext i32 %at to i64
+  %position = call ptr @PyLong_FromLongLong(i64 %wide)
+  %wordless = icmp eq ptr %words, null
+  %placeless = icmp eq ptr %position, null
+  %poor = or i1 %wordless, %placeless
+  br i1 %poor, label %drop, label %new
 new:
-  %from = call ptr @field(ptr %memory, i64 ${DATA})
-  %to.words = call ptr @field(ptr %words, i64 ${DATA})
-  call void @llvm.memcpy.p0.p0.i64(ptr %to.words, ptr %from, i64 %size, i1 false)
-  %state = call ptr @PyType_GenericAlloc(ptr %class, i64 %count)
+  %items = add i64 %count, 1
+  %state = call ptr @PyType_GenericAlloc(ptr %class, i64 %items)
   %failed = icmp eq ptr %state, null
   br i1 %failed, label %drop, label %fill
 drop:
-  call void @Py_DecRef(ptr %words)
-  br label %no
+  call void @let_go(ptr %words)
+  call void @let_go(ptr %position)
+  ret ptr null
 fill:
+  %second = add i64 ${TUPLE_ITEMS}, 8
   call void @put(ptr %state, i64 ${TUPLE_ITEMS}, ptr %words)
+  call void @put(ptr %state, i64 %second, ptr %position)
   br label %next
 next:
   %k = phi i64 [ 1, %fill ], [ %k1, %one ]
@@ -74,24 +139,24 @@ one:
   %slot = call i64 @number(ptr %slots, i64 %k)
   %value = call ptr @field(ptr %generator, i64 %slot)
   call void @Py_IncRef(ptr %value)
-  %by = mul i64 %k, 8
+  %k1 = add i64 %k, 1
+  %by = mul i64 %k1, 8
   %to = add i64 %by, ${TUPLE_ITEMS}
   call void @put(ptr %state, i64 %to, ptr %value)
-  %k1 = add i64 %k, 1
   br label %next
 yes:
   ret ptr %state
-no:
-  ret ptr null
 }
 
 ; The states of all generators that are drawn from, in a tuple: null on an error. What `snapshot`
-; needs to know, a count, and each generator beside the method that gives its state slowly.
+; needs to know, a count, a list of the copies made last, and each generator beside the method that
+; gives its state slowly.
 define internal ptr @snapshots(ptr %list) {
 entry:
   %how = call ptr @word(ptr %list, i64 0)
   %count = call i64 @number(ptr %list, i64 1)
-  %pairs = getelementptr i64, ptr %list, i64 2
+  %last = call ptr @word(ptr %list, i64 2)
+  %pairs = getelementptr i64, ptr %list, i64 3
   %found = alloca ptr, i64 %count, align 16
   br label %next
 next:
@@ -103,7 +168,7 @@ one:
   %slowly.p = getelementptr [2 x i64], ptr %pairs, i64 %k, i32 1
   %generator = load ptr, ptr %generator.p
   %slowly = load ptr, ptr %slowly.p
-  %state = call ptr @snapshot(ptr %how, ptr %generator, ptr %slowly)
+  %state = call ptr @snapshot(ptr %how, ptr %generator, ptr %slowly, ptr %last, i64 %k)
   %failed = icmp eq ptr %state, null
   br i1 %failed, label %drop, label %kept
 kept:

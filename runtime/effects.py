@@ -162,8 +162,9 @@ class Answer:
 class States:
     """The states of generators, kept before they are drawn from.
 
-    Each is a tuple of class `kind`: a copy of the array in the first of `slots`, then what is in
-    the others. Where there is no array, `snapshot`, a method of the generator, is called.
+    Each is a tuple of class `kind`: a copy of the array in the first of `slots`, which may be an
+    older one, the 32-bit word behind its blocks of 64 bytes, then what is in the other slots. Where
+    there is no array, `snapshot`, a method of the generator, is called.
     """
 
     generators: Sequence[Any]
@@ -172,12 +173,15 @@ class States:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "slowly", [g.snapshot for g in self.generators])
+        object.__setattr__(self, "last", [None for _ in self.generators])
 
     def words(self, listed: Callable[[Sequence[int]], int]) -> list[int]:
         """See `snapshots` in effects.ll."""
         offsets = [layout.slot_offset(type(self.generators[0]), slot) for slot in self.slots]
         pairs = zip(self.generators, self.slowly)  # type: ignore[attr-defined]
+        last = id(self.last)  # type: ignore[attr-defined]
         memory = getattr(self.generators[0], self.slots[0])  # of all, one row of words
         size = 0 if memory is None else memory.nbytes
+        assert size == 0 or size % 64 == 4
         return [listed([id(self.kind), size, len(offsets), *offsets]), len(self.generators),
-                *(id(x) for pair in pairs for x in pair)]  # fmt: skip
+                last, *(id(x) for pair in pairs for x in pair)]  # fmt: skip

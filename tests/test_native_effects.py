@@ -208,7 +208,24 @@ def test_a_snapshot_is_as_python_takes_it():
     wanted = torch.default_generator.snapshot()
     (state,) = function(x).grad_fn.states
     assert type(state) is type(wanted) and state[1:] == wanted[1:]
-    assert state.words.tolist() == wanted.words.tolist()
+    assert state.key.tolist() == wanted.key.tolist()
+
+
+@native
+def test_snapshots_share_the_words_that_are_the_same():
+    function = torch.compile(lambda x: F.dropout(x, 0.5))
+    x = torch.ones(8, requires_grad=True)
+    settled(function, x)
+    torch.manual_seed(3)
+    wanted, states = [], []
+    for _ in range(200):  # the engine makes new words twice or more
+        wanted.append(torch.default_generator.snapshot())
+        states += function(x).grad_fn.states
+    assert 2 < len({id(state.words) for state in states}) < 10
+    for ours, python in zip(states, wanted):
+        assert ours.state().tolist() == python.state().tolist()
+    torch.default_generator.resume(states[5])
+    assert torch.equal(torch.get_rng_state(), torch.tensor(wanted[5].state()))
 
 
 def forms():

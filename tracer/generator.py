@@ -66,7 +66,8 @@ def _memory_is_known() -> bool:
 class Snapshot(NamedTuple):
     """A state that is kept: cheap to take, laid out as torch does only when wanted."""
 
-    words: Array  # the engine's memory
+    words: Array  # the engine's memory, but for the position at its end; nobody writes there
+    position: int  # where the next word is
     seed: int
     unread: bool  # was nothing drawn since it was seeded, as far as Python knows?
     normal: float | None
@@ -76,11 +77,6 @@ class Snapshot(NamedTuple):
     def key(self) -> Array:
         """The words of mt19937."""
         return self.words[:_WORDS]
-
-    @property
-    def position(self) -> int:
-        """Where the next word is."""
-        return int(self.words[_WORDS])
 
     @property
     def fresh(self) -> bool:
@@ -103,7 +99,7 @@ class Snapshot(NamedTuple):
         if not record["seeded"] or not 0 < left <= _WORDS or following > _WORDS:
             raise RuntimeError("Invalid mt19937 state; use what get_state() gave")
         return Snapshot(
-            np.append(record["key"], _WORDS + 1 - left).astype(np.uint32), int(record["seed"]),
+            record["key"].astype(np.uint32), _WORDS + 1 - left, int(record["seed"]),
             left == 1 and following == 0,
             float(record["normal"]) if record["has_normal"] else None,
             float(record["single_normal"]) if record["has_single_normal"] else None,
@@ -123,7 +119,8 @@ class Snapshot(NamedTuple):
         return np.frombuffer(record.tobytes(), np.uint8).copy()
 
 
-# where a generator has what is in a snapshot: the engine's memory, which is copied, then the rest
+# where a generator has what is in a snapshot: the engine's memory, which is copied, and ends with
+# the position; then the rest
 SNAPSHOT_SLOTS = ("_memory", "_seed", "_fresh", "next_normal", "_single_normal")
 _new_snapshot = tuple.__new__  # a NamedTuple's own constructor takes three times as long
 
@@ -227,8 +224,8 @@ class Generator:
         """What `state` would say now, for when it is asked."""
         memory = self._memory
         words = self._engine() if memory is None else memory.copy()
-        return _new_snapshot(Snapshot, (words, self._seed, self._fresh, self.next_normal,
-                                        self._single_normal))  # fmt: skip
+        return _new_snapshot(Snapshot, (words, int(words[_WORDS]), self._seed, self._fresh,
+                                        self.next_normal, self._single_normal))  # fmt: skip
 
     @property
     def address(self) -> int:
@@ -244,11 +241,11 @@ class Generator:
         engine = self._bits.state["state"]
         return np.append(engine["key"], engine["pos"]).astype(np.uint32)
 
-    def _set_engine(self, words: Array) -> None:
+    def _set_engine(self, words: Array, position: int) -> None:
         if self._memory is not None:
-            self._memory[:] = words
+            self._memory[:_WORDS], self._memory[_WORDS] = words, position
         else:
-            engine = {"key": words[:_WORDS], "pos": int(words[_WORDS])}
+            engine = {"key": words, "pos": position}
             self._bits.state = {"bit_generator": "MT19937", "state": engine}
 
     def restore(self, state: Array) -> None:
@@ -260,7 +257,7 @@ class Generator:
 
     def resume(self, snapshot: Snapshot) -> None:
         """Continue from where a generator was, as part of drawing: nobody is told."""
-        self._set_engine(snapshot.words)
+        self._set_engine(snapshot.key, snapshot.position)
         self._seed, self._fresh = snapshot.seed, snapshot.fresh
         self.next_normal, self._single_normal = snapshot.normal, snapshot.single_normal
 
