@@ -13,10 +13,12 @@ Invariants:
 from __future__ import annotations
 
 import ctypes
+import operator
 import string
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import BuiltinFunctionType
 from typing import Any
 
 from . import cache as object_cache
@@ -34,7 +36,11 @@ _kept: list[Any] = []  # native code in use, and the objects that it knows
 def text() -> str:
     """The same for all classes, so that it is compiled once."""
     text = (Path(__file__).parent / "calling.ll").read_text()
-    return string.Template(text).substitute(LIST_SIZE=LIST_SIZE, LIST_ITEMS=LIST_ITEMS)
+    return string.Template(text).substitute(
+        LIST_SIZE=LIST_SIZE, LIST_ITEMS=LIST_ITEMS, TYPE=layout.TYPE, METHOD=layout.METHOD,
+        METHOD_SELF=layout.METHOD_SELF, METHOD_FUNCTION=layout.METHOD_FUNCTION,
+        METHOD_FLAGS=layout.METHOD_FLAGS, METH_FASTCALL=layout.METH_FASTCALL,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Trial:
     def library(self) -> jit.Library:
         objects: dict[str, Any] = {
             "exception": Exception, "miss": self.miss, "nothing": {},
-            "otherwise": self.otherwise, "recover": self.recover,
+            "otherwise": self.otherwise, "recover": self.recover, "function": BuiltinFunctionType,
         }  # fmt: skip
         imports = {name: layout.python_function(name) for name in _FUNCTIONS}
         imports |= {name: id(value) for name, value in objects.items()}
@@ -125,13 +131,17 @@ def _self_test() -> str:
     probe, outer = Probe(), Outer()
     outer.probe = probe  # type: ignore[attr-defined]
     found = [probe(1, a=2)]
-    for hot in ([], [lambda *_: miss], [lambda *_: miss, lambda *both: both], [lambda *_: 1 / 0]):
+    hots: tuple[list[Any], ...] = (
+        [], [lambda *_: miss], [lambda *_: miss, lambda *both: both], [operator.is_not],
+        [lambda *_: 1 / 0], [divmod],
+    )  # fmt: skip
+    for hot in hots:
         probe.hot = hot  # type: ignore[attr-defined]
         found += [probe(1), outer(1, a=2)]
     Probe.__call__ = lambda self: "anew"  # type: ignore[method-assign]
     found.append(probe())
     one, two = ((1,), {}), ((1,), {"a": 2})
     expected: list[Any] = [("otherwise", *two)]
-    expected += [("otherwise", *one), ("otherwise", *two)] * 2 + [one, two]
-    expected += [("recover", *one), ("recover", *two), "anew"]
+    expected += [("otherwise", *one), ("otherwise", *two)] * 2 + [one, two, True, True]
+    expected += [("recover", *one), ("recover", *two)] * 2 + ["anew"]
     return "" if found == expected else f"the self-test gave {found!r}"

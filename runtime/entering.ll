@@ -272,6 +272,27 @@ no:
   ret ptr %declined
 }
 
+; The truth of an array: 1 or 0, -1 on an error.
+define internal i32 @truth(ptr %array) {
+entry:
+  %descr = call ptr @field(ptr %array, i64 ${DESCR})
+  %nd.at = getelementptr i8, ptr %array, i64 ${ND}
+  %nd = load i32, ptr %nd.at
+  %is.bool = icmp eq ptr %descr, @bool
+  %single = icmp eq i32 %nd, 0
+  %usual = and i1 %is.bool, %single
+  br i1 %usual, label %look, label %ask
+look:
+  %data = call ptr @field(ptr %array, i64 ${DATA})
+  %byte = load i8, ptr %data
+  %true = icmp ne i8 %byte, 0
+  %found = zext i1 %true to i32
+  ret i32 %found
+ask:
+  %asked = call i32 @PyObject_IsTrue(ptr %array)
+  ret i32 %asked
+}
+
 ; Calls the first of a pair, looks at the truth of one of its results, and goes on with the callable
 ; for that outcome, which is given the arguments and these results. Words in braces that begin with
 ; T_ are places in the list of entering.py.
@@ -280,7 +301,7 @@ entry:
   %t = call ptr @field(ptr %self, i64 ${DATA})
   %first = call ptr @word(ptr %t, i64 ${T_first})
   %miss = call ptr @word(ptr %t, i64 ${T_miss})
-  %made = call ptr @PyObject_Vectorcall(ptr %first, ptr %args, i64 %nargs, ptr null)
+  %made = call ptr @invoke(ptr %first, ptr %args, i64 %nargs)
   %failed = icmp eq ptr %made, null
   %missed = icmp eq ptr %made, %miss
   %ended = or i1 %failed, %missed
@@ -292,7 +313,7 @@ look:
   %slot = call i64 @number(ptr %t, i64 ${T_array})
   %tensor = call ptr @item(ptr %made, i64 %at)
   %array = call ptr @field(ptr %tensor, i64 %slot)
-  %outcome = call i32 @PyObject_IsTrue(ptr %array)
+  %outcome = call i32 @truth(ptr %array)
   %unclear = icmp slt i32 %outcome, 0
   br i1 %unclear, label %drop, label %gather
 gather:
@@ -329,7 +350,7 @@ entering:
   br i1 %lost, label %drop, label %call
 call:
   %following = phi ptr [ %next, %go ], [ %found, %entering ]
-  %answer = call ptr @PyObject_Vectorcall(ptr %following, ptr %values, i64 %all, ptr null)
+  %answer = call ptr @invoke(ptr %following, ptr %values, i64 %all)
   call void @Py_DecRef(ptr %following)
   call void @Py_DecRef(ptr %made)
   ret ptr %answer
@@ -359,6 +380,6 @@ no:
 }
 
 define internal ptr @forward(ptr %inner, ptr %args, i64 %nargs) {
-  %answer = call ptr @PyObject_Vectorcall(ptr %inner, ptr %args, i64 %nargs, ptr null)
+  %answer = call ptr @invoke(ptr %inner, ptr %args, i64 %nargs)
   ret ptr %answer
 }

@@ -8,8 +8,8 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 
 from . import cache, forking, jit
+from .layout import METH_FASTCALL
 
-METH_FASTCALL = 0x80
 _lock = forking.hold(threading.Lock())
 
 # Note [Brief first]

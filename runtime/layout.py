@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import operator
 import sys
 import weakref
 from functools import cache
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,9 @@ INT_SIZE = HEAD
 DICT_USED, DICT_VERSION, DICT_KEYS = HEAD, HEAD + 8, HEAD + 16
 TUPLE_SIZE, TUPLE_ITEMS = HEAD, HEAD + 8
 SET_USED = HEAD + 8
+METHOD, METHOD_SELF = HEAD, HEAD + 8  # of a built-in function
+METHOD_FUNCTION, METHOD_FLAGS = 8, 16
+METH_FASTCALL = 0x80
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 NEW_COPY, NEW_FROM_DESCR, SET_BASE = 85, 94, 282  # indices in NumPy's table of functions
@@ -144,6 +149,8 @@ def imports() -> dict[str, int]:
         "ndarray": id(np.ndarray),
         "tuple": id(tuple),
         "reference": id(weakref.ref),
+        "bool": id(np.dtype(bool)),
+        "function": id(BuiltinFunctionType),
     }
 
 
@@ -156,7 +163,7 @@ def trouble() -> str:
         return f"an object's head has {HEAD} bytes, not 16 (free-threaded Python's has 32)"
     try:
         return _count_trouble() or _array_trouble() or _float_trouble() or _int_trouble() or (
-            _container_trouble() or _new_trouble())  # fmt: skip
+            _container_trouble() or _function_trouble() or _new_trouble())  # fmt: skip
     except Exception as error:  # an unknown interpreter may fail in any way: that is an answer
         return f"the self-test failed: {error!r}"
 
@@ -236,6 +243,18 @@ def _container_trouble() -> str:
             if word_at(id(container) + at) != count:
                 return f"{container}: {word_at(id(container) + at)} items"
     return ""
+
+
+def _function_trouble() -> str:
+    """Are built-in functions where they should be: alike where they take an array of arguments?"""
+    functions = operator.is_, operator.is_not, [].append
+    methods = [word_at(id(function) + METHOD) for function in functions]
+    flags = [ctypes.c_int.from_address(method + METHOD_FLAGS).value for method in methods]
+    names = [ctypes.string_at(word_at(method)).decode() for method in methods]
+    found = names, [flag == METH_FASTCALL for flag in flags]
+    wanted = ["is_", "is_not", "append"], [True, True, False]
+    owner = word_at(id(functions[2]) + METHOD_SELF) == id(functions[2].__self__)
+    return "" if found == wanted and owner else f"built-in functions: {names}, {flags}"
 
 
 def _new_trouble() -> str:

@@ -46,6 +46,8 @@ declare i64 @PyLong_AsLongLong(ptr)
 @ndarray = external global i8
 @tuple = external global i8
 @reference = external global i8            ; `weakref.ref`
+@bool = external global i8                 ; NumPy's dtype
+@function = external global i8             ; the class of built-in functions
 
 ; What an argument or a result must be
 %Record = type { ptr, i64, i64, ptr, i32, i32, ptr, ptr, i64, i64, i64, ptr, i64 }
@@ -111,6 +113,27 @@ define internal i1 @has_type(ptr %object, ptr %class) alwaysinline {
   %type = call ptr @field(ptr %object, i64 ${TYPE})
   %is = icmp eq ptr %type, %class
   ret i1 %is
+}
+
+; Calls a callable: a built-in function that takes an array of arguments without Python between.
+define internal ptr @invoke(ptr %callable, ptr %args, i64 %nargs) {
+entry:
+  %built.in = call i1 @has_type(ptr %callable, ptr @function)
+  br i1 %built.in, label %look, label %general
+look:
+  %method = call ptr @field(ptr %callable, i64 ${METHOD})
+  %flags.p = getelementptr i8, ptr %method, i64 ${METHOD_FLAGS}
+  %flags = load i32, ptr %flags.p
+  %fast = icmp eq i32 %flags, ${METH_FASTCALL}
+  br i1 %fast, label %direct, label %general
+direct:
+  %self = call ptr @field(ptr %callable, i64 ${METHOD_SELF})
+  %function = call ptr @field(ptr %method, i64 ${METHOD_FUNCTION})
+  %answer = call ptr %function(ptr %self, ptr %args, i64 %nargs)
+  ret ptr %answer
+general:
+  %asked = call ptr @PyObject_Vectorcall(ptr %callable, ptr %args, i64 %nargs, ptr null)
+  ret ptr %asked
 }
 
 ; Lets go of what may be nothing.
