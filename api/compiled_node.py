@@ -144,8 +144,7 @@ class CompiledFunctionBackward(Node):
     numbers: tuple[int, ...]  # the gradients that arrived last
     spent: frozenset[int]  # those that may not arrive again
     states: Sequence[Any]  # of the generators before the call
-    # results that must not be written: their memory, its storage, and the version that it had
-    held: dict[int, tuple[np.ndarray, Storage, int]] | None
+    held: tuple[Any, ...] | None  # see `results_held`
     reference: Any  # among `readers`
     given: Mapping[int, np.ndarray]  # inputs that the call itself wrote over
     before: Any  # inputs as they were before somebody wrote; see Note [Written inputs]
@@ -205,10 +204,15 @@ class CompiledFunctionBackward(Node):
         for tensor in self.inputs:
             if is_held_elsewhere(tensor):
                 self.before_exposure(owner_of(memory_of(tensor)))
-        held = self.split.function.held
+        held = [results[k] for k in self.split.function.held]
         if held:
-            self.held = {k: (results[k]._array, storage := results[k].storage_, storage.version)
-                         for k in held}  # fmt: skip
+            facts = [(r._array, r.storage_, r.storage_.version) for r in held]
+            self.held = tuple([fact for three in facts for fact in three])
+
+    def results_held(self) -> dict[int, tuple[np.ndarray, Storage, int]]:
+        """The results that must not be written: their memory, its storage, and its version then."""
+        facts = iter(self.held or ())
+        return dict(zip(self.split.function.held, zip(facts, facts, facts)))
 
     def before_exposure(self, owner: np.ndarray) -> None:
         """Memory with this owner may be written from now on, without a word."""
@@ -239,7 +243,7 @@ class CompiledFunctionBackward(Node):
         for tensor, version in zip(self.inputs, self.versions):
             if tensor._storage is not None and tensor._storage.version != version:
                 return True
-        held = () if self.held is None else self.held.values()
+        held = self.results_held().values()
         return any(storage.version != version for _, storage, version in held)
 
     def apply(self, grads: list[Any]) -> list[Any]:
@@ -314,7 +318,7 @@ class CompiledFunctionBackward(Node):
             array = memory_of(tensor)
             if k not in kept and owner_of(array) is owner:
                 kept[k] = array.copy()
-        held = () if self.held is None else self.held.values()
+        held = self.results_held().values()
         if kept or any(owner_of(array) is owner for array, *_ in held):
             self.before = kept
 
@@ -327,7 +331,7 @@ class CompiledFunctionBackward(Node):
         now = [t._array for t in self.inputs]
         known = {**self.before, **self.given}
         before = [known.get(k, array) for k, array in enumerate(now)]
-        results = {} if self.held is None else {k: held[0] for k, held in self.held.items()}
+        results = {k: held[0] for k, held in self.results_held().items()}
         arrived = {k: g._array for k, g in enumerate(grads) if g is not None}
         left, found = as_eager.gradients([*before, *states], [*now, *states], results, arrived)
         types = [self.split.function.trace.inputs[self.split.wanted[k]].var.type for k in left]
@@ -354,10 +358,10 @@ class CompiledFunctionBackward(Node):
 
     def check_results(self) -> None:
         """Where eager kept results for the gradients that arrived, nobody may have written."""
-        assert self.held is not None
+        held = self.results_held()
         for number in self.numbers:
             for position in self.split.function.reread[number]:
-                _, storage, version = self.held[position]
+                _, storage, version = held[position]
                 self.check(storage, version, f"result {position}")
 
     def check(self, storage: Storage, version: int, what: str) -> None:

@@ -126,7 +126,7 @@ def bring_up_to_date(node: Any, values: list[Tensor], results: list[Tensor]) -> 
         if storage is not None:
             value.storage_.version, value.storage_.written = storage.version, storage.written
         np.copyto(value._array, memory_of(tensor))
-    for k, (array, storage, version) in (node.held or {}).items():
+    for k, (array, storage, version) in node.results_held().items():
         copy = results[k].storage_
         copy.version, copy.written = copy.version + storage.version - version, storage.written
         np.copyto(results[k]._array, array)

@@ -10,7 +10,7 @@
 ; Are numbers in native memory as they are in Python (now)? 1 or 0, -1 on an error.
 define internal i32 @are_current(ptr %words, ptr %renew) {
 entry:
-  %same = call i1 @as_listed(ptr %words, ptr null)
+  %same = call i1 @unchanged(ptr %words)
   br i1 %same, label %yes, label %ask
 ask:
   %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %renew, ptr null)

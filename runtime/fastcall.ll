@@ -373,7 +373,7 @@ thread:
 watch:
   %watched.p = getelementptr %Table, ptr %table, i32 0, i32 11
   %watched = load ptr, ptr %watched.p
-  %unchanged = call i1 @as_listed(ptr %watched, ptr null)
+  %unchanged = call i1 @unchanged(ptr %watched)
   br i1 %unchanged, label %look, label %no
 look:
   %fit = call i1 @check(ptr %table, ptr %args, ptr %own, ptr %held)
@@ -556,7 +556,7 @@ one:
 ; Has memory changed? `self` is a list of addresses and words.
 define ptr @wengert_unchanged(ptr %self, ptr %args, i64 %nargs) {
   %list = call ptr @field(ptr %self, i64 ${DATA})
-  %same = call i1 @as_listed(ptr %list, ptr null)
+  %same = call i1 @unchanged(ptr %list)
   %answer = select i1 %same, ptr @True, ptr @False
   call void @Py_IncRef(ptr %answer)
   ret ptr %answer

@@ -316,71 +316,69 @@ out:
   ret ptr %new
 }
 
-; Puts an entry for a result into a dict: its array, its storage and the version of that.
-define internal i1 @hold(ptr %h, ptr %dict, ptr %result, ptr %key) {
+; Puts three references for a result into memory: its array, its storage and the version of that.
+define internal i1 @hold(ptr %h, ptr %result, ptr %to) {
 entry:
-  %all = alloca [3 x ptr], align 16
   %array.slot = call i64 @number(ptr %h, i64 ${H_array})
   %array = call ptr @field(ptr %result, i64 %array.slot)
   %slot = call i64 @number(ptr %h, i64 ${H_storage})
   %known = call ptr @field(ptr %result, i64 %slot)
   %none = icmp eq ptr %known, @None
-  br i1 %none, label %make, label %join
+  br i1 %none, label %make, label %put
 make:
   %new = call ptr @new_storage(ptr %h, ptr %result, ptr %array)
   %failed = icmp eq ptr %new, null
-  br i1 %failed, label %no, label %join
-join:
+  br i1 %failed, label %no, label %put
+put:
   %storage = phi ptr [ %known, %entry ], [ %new, %make ]
   %version = call ptr @version(ptr %h, ptr %result)
-  %second = getelementptr ptr, ptr %all, i64 1
-  %third = getelementptr ptr, ptr %all, i64 2
-  store ptr %array, ptr %all
+  %second = getelementptr ptr, ptr %to, i64 1
+  %third = getelementptr ptr, ptr %to, i64 2
+  store ptr %array, ptr %to
   store ptr %storage, ptr %second
   store ptr %version, ptr %third
-  call void @retain(ptr %all, i64 3)
-  %tuple = call ptr @tuple_of(ptr %all, i64 3)
-  %poor = icmp eq ptr %tuple, null
-  br i1 %poor, label %no, label %set
-set:
-  %r = call i32 @PyDict_SetItem(ptr %dict, ptr %key, ptr %tuple)
-  call void @Py_DecRef(ptr %tuple)
-  %well = icmp eq i32 %r, 0
-  ret i1 %well
+  call void @retain(ptr %to, i64 3)
+  ret i1 true
 no:
   ret i1 false
 }
 
-; The same for all results that backward will read.
+; The same for all results that backward will read, as a tuple of the node.
 define internal i1 @hold_results(ptr %h, ptr %node, ptr %made) {
 entry:
   %count = call i64 @number(ptr %h, i64 ${H_held_count})
-  %none = icmp eq i64 %count, 0
-  br i1 %none, label %yes, label %new
-new:
-  %dict = call ptr @PyDict_New()
-  %failed = icmp eq ptr %dict, null
-  br i1 %failed, label %no, label %give
-give:
-  %slot = call i64 @number(ptr %h, i64 ${H_held_slot})
-  call void @replace(ptr %node, i64 %slot, ptr %dict)
   %list = call ptr @word(ptr %h, i64 ${H_held})
+  %none = icmp eq i64 %count, 0
+  br i1 %none, label %yes, label %start
+start:
+  %size = mul i64 %count, 3
+  %all = alloca ptr, i64 %size, align 16
   br label %next
 next:
-  %k = phi i64 [ 0, %give ], [ %k1, %one ]
+  %k = phi i64 [ 0, %start ], [ %k1, %one ]
+  %from = mul i64 %k, 3
   %end = icmp eq i64 %k, %count
-  br i1 %end, label %yes, label %one
+  br i1 %end, label %join, label %one
 one:
-  %at.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 0
-  %key.p = getelementptr [2 x i64], ptr %list, i64 %k, i32 1
-  %at = load i64, ptr %at.p
-  %key = load ptr, ptr %key.p
+  %at = call i64 @number(ptr %list, i64 %k)
   %result = call ptr @word(ptr %made, i64 %at)
-  %held = call i1 @hold(ptr %h, ptr %dict, ptr %result, ptr %key)
+  %to = getelementptr ptr, ptr %all, i64 %from
+  %held = call i1 @hold(ptr %h, ptr %result, ptr %to)
   %k1 = add i64 %k, 1
-  br i1 %held, label %next, label %no
+  br i1 %held, label %next, label %drop
+join:
+  %tuple = call ptr @tuple_of(ptr %all, i64 %size)
+  %poor = icmp eq ptr %tuple, null
+  br i1 %poor, label %no, label %give
+give:
+  %slot = call i64 @number(ptr %h, i64 ${H_held_slot})
+  call void @replace(ptr %node, i64 %slot, ptr %tuple)
+  br label %yes
 yes:
   ret i1 true
+drop:
+  call void @release(ptr %all, i64 %from)
+  br label %no
 no:
   ret i1 false
 }

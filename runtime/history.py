@@ -139,7 +139,7 @@ class History:
             "links": listed([place(eager.tensor, "_node") * linked for linked in self.linked]),
             "readers": 0 if self.watch is None else id(eager.readers),
             "held_count": len(self.held),
-            "held": listed([word for k in self.held for word in (k, id(k))]),
+            "held": listed([*self.held]),
             "held_slot": place(self.node, "held"),
             "exposed": id(eager.exposed),
             "forget": id(eager.forget),

@@ -71,7 +71,7 @@ def test_results_that_backward_reads_are_held():
     sys.setprofile(None)
     assert not called  # no Python is asked
     node, base = tanh.grad_fn, power._base
-    held = node.held
+    held = node.results_held()
     assert [*held] == [1, 2] and node.reference() is node
     for k, result in ((1, tanh), (2, base)):
         array, storage, version = held[k]
