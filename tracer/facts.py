@@ -155,10 +155,10 @@ class LastEdges:
 
     def __init__(self) -> None:
         self.edges: Any = None
-        last_edges.add(self)
+        last_edges.add(weakref.ref(self, last_edges.discard))
 
 
-last_edges: weakref.WeakSet[LastEdges] = weakref.WeakSet()
+last_edges: set[weakref.ref[LastEdges]] = set()
 
 
 def hold_accumulator(node: Any) -> None:
@@ -168,5 +168,7 @@ def hold_accumulator(node: Any) -> None:
         return
     facts.unmade.accumulator = node
     facts.unmade = None
-    for last in last_edges:
-        last.edges = None
+    for reference in list(last_edges):  # other threads may add some meanwhile
+        last = reference()
+        if last is not None:
+            last.edges = None
