@@ -30,7 +30,7 @@ from functools import cache, partial
 
 from ..ir.cached import cached_property
 from .gemm_fold import ALONG_K, DIGITS, load_lines, mask_lines, row_lines
-from .gemm_tile import Tile, packed_tile, phis, step, strided_row, transpose
+from .gemm_tile import Tile, packed_tile, phis, step, transpose, turn
 from .llvm import SHORT
 from .render import render
 from .target import DEFAULT, Target
@@ -127,16 +127,10 @@ class Core:
         """The last few rows, which would waste much of a whole tile."""
         return Unrolled(replace(self.tile, rows=rows), self.tile.rows, self.unroll)
 
-    def _strided(self, width: int) -> str:
-        return transpose(self.tile, width, partial(strided_row, self.tile), "")
-
     @property
-    def transpose_a(self) -> str:
-        return self._strided(self.tile.rows)
-
-    @property
-    def transpose_b(self) -> str:
-        return self._strided(self.tile.columns)
+    def turn(self) -> str:
+        """The lines that transpose lanes x lanes elements."""
+        return turn(self.tile)
 
     # of a B that is read through tables
 

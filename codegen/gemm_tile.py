@@ -147,11 +147,27 @@ def transpose(t: Tile, width: int, row: Callable[[int], list[str]], tag: str) ->
     return "".join(f"  {line}\n" for line in lines)
 
 
-def strided_row(t: Tile, p: int) -> list[str]:
-    """%tv.p: `lanes` elements at %from + p * %sp + %t."""
-    return [
-        f"%tr.{p} = mul i64 %sp, {p}",
-        f"%ts.{p} = add i64 %tr.{p}, %t",
-        f"%tp.{p} = getelementptr inbounds {t.element}, ptr %from, i64 %ts.{p}",
-        f"%tv.{p} = load {t.vector}, ptr %tp.{p}, align {4 if t.element == 'float' else 8}",
-    ]
+def turn(t: Tile) -> str:
+    """Lines that write `lanes` rows of as many elements by columns, to %to + column * %width.
+
+    Rows are %sp elements apart, from %from on; those after %last are it again, and go where the
+    next column, or what is written later, will be.
+    """
+    size, lines, rows = 4 if t.element == "float" else 8, [], []
+    for p in range(t.lanes):
+        lines += [
+            f"%ti.{p} = call i64 @llvm.smin.i64(i64 %last, i64 {p})",
+            f"%ts.{p} = mul i64 %ti.{p}, %sp",
+            f"%tp.{p} = getelementptr inbounds {t.element}, ptr %from, i64 %ts.{p}",
+            f"%tv.{p} = load {t.vector}, ptr %tp.{p}, align {size}",
+        ]
+        rows.append(f"%tv.{p}")
+    more, columns = _butterfly(t, rows, "")
+    lines += more
+    for q, column in enumerate(columns):
+        lines += [
+            f"%to.{q} = mul i64 %width, {q}",
+            f"%td.{q} = getelementptr inbounds {t.element}, ptr %to, i64 %to.{q}",
+            f"store {t.vector} {column}, ptr %td.{q}, align {size}",
+        ]
+    return "".join(f"  {line}\n" for line in lines)
