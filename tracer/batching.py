@@ -22,8 +22,10 @@ import numpy as np
 
 from ..ir.bind import state
 from ..ir.op import TABLE, Op
+from ..ir.types import FLOAT
 from .batch_rules import batched_call, loop
-from .eager import record
+from .history import attach_views, history, record
+from .inplace import bump, rebase
 from .tensor import Tensor
 
 RANDOM = (
@@ -62,6 +64,17 @@ class BatchedTensor(Tensor):
     def _detached_below(self) -> BatchedTensor:
         """The same value, cut from history of the batch as well."""
         return BatchedTensor._of(self._value.detach(), self._level, self._batched)
+
+    def _beside(self, made: Any) -> Any:
+        """Memory made for one example, as memory of every example."""
+        level, made = self._level, self._value._beside(made)
+        if not self._batched or level.take(made)[1]:
+            return made
+        top, state.top = state.top, level.below
+        try:
+            return BatchedTensor._of(made.expand((level.size, *made.shape)).clone(), level, True)
+        finally:
+            state.top = top
 
     @property
     def data(self) -> BatchedTensor:
@@ -152,7 +165,9 @@ class Batching:
         single = not isinstance(results, tuple)
         listed = (results,) if single else results
         outputs = [BatchedTensor._of(r, self, batched) for r in listed]
-        needed = tuple(isinstance(v, BatchedTensor) and v._requires_grad for v in inputs)
+        if op.is_view:
+            attach_views(op, inputs[0], outputs, attrs)  # type: ignore[arg-type]
+        needed = tuple(isinstance(v, BatchedTensor) and v.requires_grad for v in inputs)
         if True in needed and state.grad_enabled and op.rules:
             record(op, inputs, outputs, attrs, needed)
         return outputs[0] if single else tuple(outputs)
@@ -176,11 +191,18 @@ class Batching:
 
     # --- what is not an op ---
 
+    def call_function(self, cls: Any, args: Any, enabled: bool) -> Any:
+        """A call of a custom Function: see Note [Mapped functions]."""
+        from .batched_functions import run
+
+        return run(self, cls, args, enabled)
+
     def inplace(
         self, function: Any, target: Any, args: Any, kwargs: Any, resizing: bool = False
     ) -> Any:
         """`target.function_(*args)`: computed by ops, then written into the batch."""
-        result = function(target, *args, **kwargs)
+        before = self.before(target)
+        result = function(before, *args, **kwargs)
         value, batched = self.take(target)
         new, new_batched = self.take(result)
         if new_batched and not batched:
@@ -202,9 +224,25 @@ class Batching:
         finally:
             state.top = self
         if isinstance(target, BatchedTensor):
-            target._node, target._nr = result._node, result._nr
-            target._requires_grad = result._requires_grad
+            bump(target.storage_)
+            if target.dtype.category >= FLOAT:
+                rebase(target, result, before)
         return target
+
+    def before(self, target: Tensor) -> Tensor:
+        """The value of a tensor that will be written: rules may need it, above and below."""
+        value, batched = self.take(target)
+        if not isinstance(target, BatchedTensor) or not state.grad_enabled:
+            return target
+        state.top = self.below
+        try:
+            before = BatchedTensor._of(value.clone(), self, batched)
+        finally:
+            state.top = self
+        edge = history(target)
+        if edge is not None:
+            (before._node, before._nr), before._requires_grad = edge, True
+        return before
 
     def escaped(self, tensor: Tensor, how: str) -> None:
         """Python asks for the numbers of an example."""

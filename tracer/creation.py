@@ -217,7 +217,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
     if memory_format is None or memory_format.name == "preserve_format":
         order = order_of(input)
     made = filled("full_like", tuple(input.shape), fill_value, wanted, order)
-    return finish(made, requires_grad)
+    return finish(input._beside(made), requires_grad)
 
 
 # --- the legacy constructor ----------------------------------------------------------------------

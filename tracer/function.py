@@ -16,7 +16,7 @@ from .eager import history
 from .function_outputs import attach
 from .modes import no_grad
 from .saved import FREED, Freed, PackedSaved, SavedOutput, modified, short_name
-from .tape import Node, next_sequence
+from .tape import Extra, Node, next_sequence
 from .tensor import Tensor
 
 NO_BACKWARD = (
@@ -67,6 +67,7 @@ class BackwardNode(Node, FunctionCtx):
     """The graph node of a custom Function; also its `ctx`."""
 
     _forward_cls: Any = None
+    _given: dict[str, Any]  # see set_aside
     __module__ = "torch.autograd.function"
 
     def __init__(self) -> None:
@@ -132,7 +133,11 @@ class BackwardNode(Node, FunctionCtx):
                      for g, t in zip(grads, self._types)]  # fmt: skip
         if state.pushing and self._forward_cls.jvp is not Function.jvp:
             return self.transposed(grads)  # type: ignore[attr-defined,no-any-return]
-        results = backward_of(self._forward_cls)(self, *grads)
+        if "_given" in self.__dict__:
+            with as_written(self):
+                results = backward_of(self._forward_cls)(self, *grads)
+        else:
+            results = backward_of(self._forward_cls)(self, *grads)
         return self._arrange(results if isinstance(results, tuple) else (results,))
 
     def _arrange(self, results: tuple[Any, ...]) -> list[Any]:
@@ -187,8 +192,43 @@ class BackwardNode(Node, FunctionCtx):
     __str__ = __repr__
 
 
-_PRIVATE = {"edges", "extra", "place", "sequence", "_saved", "_types", "_positions", "_in_types",
-            "_count"}  # fmt: skip
+_SLOTS = ("edges", "extra", "place", "sequence")
+_PRIVATE = {*_SLOTS, "_saved", "_types", "_positions", "_in_types", "_count"}
+# What is asked of nodes, and torch's nodes have not: a context may have attributes of these names.
+_ASKED = {"arrivals", "at_once", "call_types", "is_op", "joins", "output_types", "plan", "release"}
+
+
+def set_aside(node: BackwardNode, own: tuple[Any, ...]) -> None:
+    """Keeps attributes of the user's apart whose names are those of a node's parts, `own`."""
+    given = {name: node.__dict__.pop(name) for name in _ASKED.intersection(node.__dict__)}
+    for name, value in zip(_SLOTS, own):
+        now = getattr(node, name)
+        if now is not value and not isinstance(now, Extra):
+            given[name] = now
+            setattr(node, name, value)
+    if given:
+        node._given = given
+
+
+@contextmanager
+def as_written(node: BackwardNode) -> Iterator[None]:
+    """In the block the context has all attributes that the user gave it."""
+    given = node.__dict__.pop("_given", None)
+    if given is None:
+        yield
+        return
+    own = parts_of(node)
+    node.__dict__.update((k, v) for k, v in given.items() if k not in _SLOTS)
+    for name in _SLOTS:
+        setattr(node, name, given.get(name, getattr(node, name)))
+    try:
+        yield
+    finally:
+        set_aside(node, own)
+
+
+def parts_of(node: BackwardNode) -> tuple[Any, ...]:
+    return node.edges, node.extra, node.place, node.sequence
 
 
 def backward_of(cls: Any) -> Any:
@@ -262,6 +302,14 @@ class Function(FunctionCtx, metaclass=_FunctionMeta):
         raise NotImplementedError("You must implement the jvp function for custom "
                                   "autograd.Function to use it with forward mode AD.")  # fmt: skip
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """The outputs for a whole batch, and the dimensions along which its examples lie."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
+            "set generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Runs forward and records one node."""
@@ -277,13 +325,17 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     node._in_types = [t.type_ for _, t in tensors]
     node._count = len(args)
     node.edges = tuple(history(t) if recording else None for _, t in tensors)
-    enabled = state.grad_enabled
+    enabled, own = state.grad_enabled, parts_of(node)
+    mapping = getattr(state.top, "call_function", None)
+    if mapping is not None and not recording:
+        return mapping(cls, args, enabled)
     with no_grad():
-        if cls.setup_context is not Function.setup_context:
-            result = cls.forward(*args)
+        if cls.setup_context is not Function.setup_context or mapping is not None:
+            result = cls.forward(*args) if mapping is None else mapping(cls, args, enabled)
             cls.setup_context(node, args, result)
         else:
             result = cls.forward(node, *args)
+    set_aside(node, own)
     single = not isinstance(result, tuple)
     outputs = attach(node, args, [result] if single else list(result), recording, enabled)
     if recording:

@@ -12,7 +12,7 @@ from typing import Any
 from ..ir.bind import state
 from ..ir.ops.views import zeros
 from .backward import grad
-from .function import BackwardNode, Function
+from .function import BackwardNode, Function, as_written
 from .modes import set_grad_mode
 
 
@@ -32,9 +32,12 @@ class Transposed(Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx: Any, node: BackwardNode, *grads: Any) -> Any:
-        ctx.of = node
+    def forward(node: BackwardNode, *grads: Any) -> Any:
         return tuple(zeros(type_) for type_ in node._in_types)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.of = inputs[0]
 
     @staticmethod
     def backward(ctx: Any, *tangents: Any) -> Any:
@@ -42,7 +45,7 @@ class Transposed(Function):
         given: list[Any] = [None] * node._count
         for position, tangent in zip(node._positions, tangents):
             given[position] = tangent
-        with node.for_forward():
+        with node.for_forward(), as_written(node):
             pushed = node._forward_cls.jvp(node, *given)
         return (None, *(pushed if isinstance(pushed, tuple) else (pushed,)))
 
