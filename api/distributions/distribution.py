@@ -33,29 +33,7 @@ class Distribution:
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
-            self._check_parameters()
-
-    def _check_parameters(self) -> None:
-        try:
-            wanted = self.arg_constraints
-        except NotImplementedError:
-            wanted = {}
-            warnings.warn(f"{self.__class__} does not define `arg_constraints`. Please set "
-                          "`arg_constraints = {}` or initialize the distribution with "
-                          "`validate_args=False` to turn off validation.",
-                          stacklevel=3)  # fmt: skip
-        for name, constraint in wanted.items():
-            unknown = constraints.is_dependent(constraint)
-            lazy = isinstance(getattr(type(self), name, None), lazy_property)
-            if unknown or (lazy and name not in self.__dict__):
-                continue
-            value = getattr(self, name)
-            if not constraint.check(value).all():
-                raise ValueError(
-                    f"Expected parameter {name} ({type(value).__name__} of shape "
-                    f"{tuple(value.shape)}) of distribution {self!r} to satisfy the constraint "
-                    f"{constraint!r}, but found invalid values:\n{value}"
-                )
+            _check_parameters(self)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The distribution with its batch dimensions expanded to `batch_shape`."""
@@ -220,3 +198,26 @@ class Elementwise(Distribution):
         Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
+
+
+def _check_parameters(distribution: Any) -> None:
+    try:
+        wanted = distribution.arg_constraints
+    except NotImplementedError:
+        wanted = {}
+        warnings.warn(f"{distribution.__class__} does not define `arg_constraints`. Please set "
+                      "`arg_constraints = {}` or initialize the distribution with "
+                      "`validate_args=False` to turn off validation.",
+                      stacklevel=3)  # fmt: skip
+    for name, constraint in wanted.items():
+        unknown = constraints.is_dependent(constraint)
+        lazy = isinstance(getattr(type(distribution), name, None), lazy_property)
+        if unknown or (lazy and name not in distribution.__dict__):
+            continue
+        value = getattr(distribution, name)
+        if not constraint.check(value).all():
+            raise ValueError(
+                f"Expected parameter {name} ({type(value).__name__} of shape "
+                f"{tuple(value.shape)}) of distribution {distribution!r} to satisfy the constraint "
+                f"{constraint!r}, but found invalid values:\n{value}"
+            )

@@ -35,24 +35,16 @@ class Calling:
                 or own["_backward_pre_hooks"] or Global.forward or Global.forward_pre
                 or Global.backward or Global.backward_pre):  # fmt: skip
             return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
+        return _call_with_hooks(self, args, kwargs)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call_with_hooks(args, kwargs)
+        return _call_with_hooks(self, args, kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Calls of this module run compiled from now on."""
         from ... import compile
 
         self._compiled_call_impl = compile(self._call_impl, *args, **kwargs)
-
-    def _call_with_hooks(self, args: Any, kwargs: Any) -> Any:
-        call = HookedCall(self, args, kwargs)
-        try:
-            return call.run()
-        except Exception:
-            call.run_always_called()
-            raise
 
     # --- registration ---
 
@@ -201,3 +193,12 @@ class HookedCall:
         if first.grad_fn is not None:
             for hook in hooks:
                 first.grad_fn.register_hook(WrappedHook(hook, self.module))
+
+
+def _call_with_hooks(module: Any, args: Any, kwargs: Any) -> Any:
+    call = HookedCall(module, args, kwargs)
+    try:
+        return call.run()
+    except Exception:
+        call.run_always_called()
+        raise

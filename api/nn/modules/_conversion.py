@@ -16,14 +16,6 @@ from ..parameter import Parameter
 class Conversion:
     """Members by dotted path; `to`, `float`, `apply` and the like."""
 
-    def _member(self, target: str) -> tuple[Any, str, Any]:
-        """The module, the last name and the value of a dotted path."""
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        return module, name, getattr(module, name)
-
     def get_submodule(self, target: str) -> Any:
         """get_submodule("layers.0.attention")."""
         from .module import Module
@@ -55,14 +47,14 @@ class Conversion:
 
     def get_parameter(self, target: str) -> Parameter:
         """get_parameter("layers.0.weight")."""
-        _, name, value = self._member(target)
+        _, name, value = _member(self, target)
         if not isinstance(value, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return value
 
     def get_buffer(self, target: str) -> Tensor:
         """get_buffer("norm.running_mean")."""
-        module, name, value = self._member(target)
+        module, name, value = _member(self, target)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
         return value
@@ -112,25 +104,21 @@ class Conversion:
         """Casts parameters and buffers."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def _cast(self, dtype: str) -> Any:
-        wanted = BY_NAME[dtype]
-        return self._apply(lambda t: t.to(wanted) if t.is_floating_point() else t)
-
     def float(self) -> Any:
         """Floating-point parameters and buffers become float32."""
-        return self._cast("float32")
+        return _cast(self, "float32")
 
     def double(self) -> Any:
         """Floating-point parameters and buffers become float64."""
-        return self._cast("float64")
+        return _cast(self, "float64")
 
     def half(self) -> Any:
         """Floating-point parameters and buffers become float16."""
-        return self._cast("float16")
+        return _cast(self, "float16")
 
     def bfloat16(self) -> Any:
         """Floating-point parameters and buffers become bfloat16."""
-        return self._cast("bfloat16")
+        return _cast(self, "bfloat16")
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
         """Same shapes, new memory."""
@@ -178,3 +166,17 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | Non
                             f"({type(value).__name__}); use a dtype, a device or a "
                             "Tensor")  # fmt: skip
     return dtype, where
+
+
+def _member(module: Any, target: str) -> tuple[Any, str, Any]:
+    """The module, the last name and the value of a dotted path."""
+    path, _, name = target.rpartition(".")
+    module = module.get_submodule(path)
+    if not hasattr(module, name):
+        raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+    return module, name, getattr(module, name)
+
+
+def _cast(module: Any, dtype: str) -> Any:
+    wanted = BY_NAME[dtype]
+    return module._apply(lambda t: t.to(wanted) if t.is_floating_point() else t)

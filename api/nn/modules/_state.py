@@ -141,12 +141,12 @@ class State:
         for name, current in local.items():
             key = prefix + name
             if key in state_dict:
-                problem = self._take(name, key, current, state_dict[key], assign)
+                problem = _take(self, name, key, current, state_dict[key], assign)
                 if problem is not None:
                     error_msgs.append(problem)
             elif strict:
                 missing_keys.append(key)
-        self._take_extra_state(state_dict, prefix + _EXTRA_STATE, strict, missing_keys,
+        _take_extra_state(self, state_dict, prefix + _EXTRA_STATE, strict, missing_keys,
                                unexpected_keys)  # fmt: skip
         if not strict:
             return
@@ -155,43 +155,6 @@ class State:
                 head, dot, _ = key[len(prefix) :].partition(".")
                 if head not in (self._modules if dot else local):
                     unexpected_keys.append(key)
-
-    def _take(self, name: str, key: str, current: Any, value: Any, assign: bool) -> str | None:
-        """Copies (or assigns) one value; returns what is wrong, if anything."""
-        if not isinstance(value, Tensor):
-            return (f'While copying the parameter named "{key}", expected torch.Tensor or '
-                    f"Tensor-like object from checkpoint but received {type(value)}")  # fmt: skip
-        if current.ndim == 0 and tuple(value.shape) == (1,):  # torch 0.3 kept scalars so
-            value = value[0]
-        if value.shape != current.shape:
-            return (f"size mismatch for {key}: copying a param with shape {value.shape} from "
-                    f"checkpoint, the shape in current model is {current.shape}.")  # fmt: skip
-        try:
-            with no_grad():
-                if not assign:
-                    current.copy_(value)
-                else:
-                    if isinstance(value, Parameter):
-                        value.requires_grad_(current.requires_grad)
-                    elif isinstance(current, Parameter):
-                        value = Parameter(value, requires_grad=current.requires_grad)
-                    setattr(self, name, value)
-        except Exception as error:
-            return (f'While copying the parameter named "{key}", whose dimensions in the model are '
-                    f"{current.size()} and whose dimensions in the checkpoint are {value.size()}, "
-                    f"an exception occurred : {error.args}.")  # fmt: skip
-        return None
-
-    def _take_extra_state(
-        self, state_dict: Any, key: str, strict: bool, missing: list[str], unexpected: list[str]
-    ) -> None:
-        if type(self).set_extra_state is not State.set_extra_state:
-            if key in state_dict:
-                self.set_extra_state(state_dict[key])
-            elif strict:
-                missing.append(key)
-        elif strict and key in state_dict:
-            unexpected.append(key)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -242,3 +205,42 @@ def _load(
                 "return new values, if incompatible_keys need to be modified, it should be done "
                 "inplace."
             )
+
+
+def _take(module: Any, name: str, key: str, current: Any, value: Any, assign: bool) -> str | None:
+    """Copies (or assigns) one value; returns what is wrong, if anything."""
+    if not isinstance(value, Tensor):
+        return (f'While copying the parameter named "{key}", expected torch.Tensor or '
+                f"Tensor-like object from checkpoint but received {type(value)}")  # fmt: skip
+    if current.ndim == 0 and tuple(value.shape) == (1,):  # torch 0.3 kept scalars so
+        value = value[0]
+    if value.shape != current.shape:
+        return (f"size mismatch for {key}: copying a param with shape {value.shape} from "
+                f"checkpoint, the shape in current model is {current.shape}.")  # fmt: skip
+    try:
+        with no_grad():
+            if not assign:
+                current.copy_(value)
+            else:
+                if isinstance(value, Parameter):
+                    value.requires_grad_(current.requires_grad)
+                elif isinstance(current, Parameter):
+                    value = Parameter(value, requires_grad=current.requires_grad)
+                setattr(module, name, value)
+    except Exception as error:
+        return (f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{current.size()} and whose dimensions in the checkpoint are {value.size()}, "
+                f"an exception occurred : {error.args}.")  # fmt: skip
+    return None
+
+
+def _take_extra_state(
+    module: Any, state_dict: Any, key: str, strict: bool, missing: list[str], unexpected: list[str]
+) -> None:
+    if type(module).set_extra_state is not State.set_extra_state:
+        if key in state_dict:
+            module.set_extra_state(state_dict[key])
+        elif strict:
+            missing.append(key)
+    elif strict and key in state_dict:
+        unexpected.append(key)

@@ -39,12 +39,12 @@ __all__ = [
     "register_module_parameter_registration_hook",
 ]
 
-# Tables of hooks every module has.
+# What every module has about hooks, in the order of torch's.
 _TABLES = (
-    "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
-    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
+    "_backward_pre_hooks", "_backward_hooks", "_is_full_backward_hook", "_forward_hooks",
+    "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs", "_state_dict_hooks", "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
 
 
@@ -68,9 +68,8 @@ class Module(Calling, State, Conversion):
         own["_parameters"] = {}
         own["_buffers"] = {}
         own["_non_persistent_buffers_set"] = set()
-        own["_is_full_backward_hook"] = None
         for table in _TABLES:
-            own[table] = OrderedDict()
+            own[table] = OrderedDict() if table != "_is_full_backward_hook" else None
         own["_modules"] = {}
         if self.call_super_init:
             super().__init__(*args, **kwargs)
@@ -79,7 +78,7 @@ class Module(Calling, State, Conversion):
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """register_buffer(name, tensor, persistent=True): state that is not a parameter."""
-        self._check_name("buffer", name, "_buffers")
+        _check_name(self, "buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch "
                             "Tensor or None required)")  # fmt: skip
@@ -91,7 +90,7 @@ class Module(Calling, State, Conversion):
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """register_parameter(name, param)."""
-        self._check_name("parameter", name, "_parameters")
+        _check_name(self, "parameter", name, "_parameters")
         if param is None:
             self._parameters[name] = None
             return
@@ -105,18 +104,6 @@ class Module(Calling, State, Conversion):
                 "the value in the forward() method."
             )
         self._parameters[name] = registered(Global.parameter_registration, self, name, param)
-
-    def _check_name(self, what: str, name: Any, table: str) -> None:
-        if table not in self.__dict__:
-            raise AttributeError(f"cannot assign {what} before Module.__init__() call")
-        if not isinstance(name, str):
-            raise TypeError(f"{what} name should be a string. Got {typename(name)}")
-        if "." in name:
-            raise KeyError(f'{what} name can\'t contain "."')
-        if name == "":
-            raise KeyError(f'{what} name can\'t be empty string ""')
-        if hasattr(self, name) and name not in self.__dict__[table]:
-            raise KeyError(f"attribute '{name}' already exists")
 
     def add_module(self, name: str, module: Module | None) -> None:
         """add_module(name, module): a child under a name."""
@@ -154,7 +141,7 @@ class Module(Calling, State, Conversion):
         if isinstance(value, Parameter):
             if parameters is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
-            self._forget(name, own, own["_buffers"], own["_modules"])
+            _forget(self, name, own, own["_buffers"], own["_modules"])
             self.register_parameter(name, value)
         elif parameters is not None and name in parameters:
             if value is not None:
@@ -162,38 +149,11 @@ class Module(Calling, State, Conversion):
                                 "(torch.nn.Parameter or None expected)")  # fmt: skip
             self.register_parameter(name, value)
         elif isinstance(value, Module) or name in (own.get("_modules") or ()):
-            self._set_module(name, value)
+            _set_module(self, name, value)
         elif isinstance(value, Buffer) or name in (own.get("_buffers") or ()):
-            self._set_buffer(name, value)
+            _set_buffer(self, name, value)
         else:
             object.__setattr__(self, name, value)
-
-    def _forget(self, name: str, *tables: dict[str, Any]) -> None:
-        for table in tables:
-            table.pop(name, None)
-        self._non_persistent_buffers_set.discard(name)
-
-    def _set_module(self, name: str, value: Any) -> None:
-        own = self.__dict__
-        modules = own.get("_modules")
-        if modules is None:
-            raise AttributeError("cannot assign module before Module.__init__() call")
-        if isinstance(value, Module):
-            self._forget(name, own, own["_parameters"], own["_buffers"])
-        elif value is not None:
-            raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' "
-                            "(torch.nn.Module or None expected)")  # fmt: skip
-        modules[name] = registered(Global.module_registration, self, name, value)
-
-    def _set_buffer(self, name: str, value: Any) -> None:
-        if value is not None and not isinstance(value, Tensor):
-            raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' "
-                            "(torch.nn.Buffer, torch.Tensor or None expected)")  # fmt: skip
-        if isinstance(value, Buffer):
-            persistent = value.persistent
-        else:
-            persistent = name not in self._non_persistent_buffers_set
-        self.register_buffer(name, value, persistent)
 
     def __delattr__(self, name: str) -> None:
         epoch.advance()
@@ -359,3 +319,46 @@ def clear_grad(parameter: Tensor, set_to_none: bool) -> None:
     else:
         grad.requires_grad_(False)
     grad.zero_()
+
+
+def _check_name(module: Any, what: str, name: Any, table: str) -> None:
+    if table not in module.__dict__:
+        raise AttributeError(f"cannot assign {what} before Module.__init__() call")
+    if not isinstance(name, str):
+        raise TypeError(f"{what} name should be a string. Got {typename(name)}")
+    if "." in name:
+        raise KeyError(f'{what} name can\'t contain "."')
+    if name == "":
+        raise KeyError(f'{what} name can\'t be empty string ""')
+    if hasattr(module, name) and name not in module.__dict__[table]:
+        raise KeyError(f"attribute '{name}' already exists")
+
+
+def _forget(module: Any, name: str, *tables: dict[str, Any]) -> None:
+    for table in tables:
+        table.pop(name, None)
+    module._non_persistent_buffers_set.discard(name)
+
+
+def _set_module(module: Any, name: str, value: Any) -> None:
+    own = module.__dict__
+    modules = own.get("_modules")
+    if modules is None:
+        raise AttributeError("cannot assign module before Module.__init__() call")
+    if isinstance(value, Module):
+        _forget(module, name, own, own["_parameters"], own["_buffers"])
+    elif value is not None:
+        raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' "
+                        "(torch.nn.Module or None expected)")  # fmt: skip
+    modules[name] = registered(Global.module_registration, module, name, value)
+
+
+def _set_buffer(module: Any, name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, Tensor):
+        raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' "
+                        "(torch.nn.Buffer, torch.Tensor or None expected)")  # fmt: skip
+    if isinstance(value, Buffer):
+        persistent = value.persistent
+    else:
+        persistent = name not in module._non_persistent_buffers_set
+    module.register_buffer(name, value, persistent)

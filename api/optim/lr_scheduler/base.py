@@ -141,30 +141,11 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Moves on by one epoch and sets the learning rates."""
         if self._step_count == 1:
-            self._warn_about_order()
+            _warn_about_order(self)
         self._step_count += 1
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
-
-    def _warn_about_order(self) -> None:
-        if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
-            warnings.warn(
-                "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
-                "initialization. Please, make sure to call `optimizer.step()` before "
-                f"`lr_scheduler.step()`. {_DOCS}",
-                UserWarning,
-                stacklevel=3,
-            )
-        elif not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
-                "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` "
-                "before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping "
-                f"the first value of the learning rate schedule. {_DOCS}",
-                UserWarning,
-                stacklevel=3,
-            )
 
     def _update_lr(self, epoch: int | None = None) -> None:
         self._get_lr_called_within_step = True
@@ -176,12 +157,7 @@ class LRScheduler:
                 values = self.get_lr()
         finally:
             self._get_lr_called_within_step = False
-        self._write(values)
-
-    def _write(self, values: list[Any]) -> None:
-        for group, value in zip(self.optimizer.param_groups, values):
-            set_value(group, "lr", value)
-        self._last_lr = group_values(self.optimizer, "lr")
+        write_rates(self, values)
 
 
 class _LRScheduler(LRScheduler):
@@ -191,3 +167,29 @@ class _LRScheduler(LRScheduler):
 def saved_functions(functions: list[Callable[..., Any]]) -> list[Any]:
     """State of callables: objects save their attributes, plain functions nothing."""
     return [None if isinstance(f, types.FunctionType) else f.__dict__.copy() for f in functions]
+
+
+def _warn_about_order(scheduler: Any) -> None:
+    if not hasattr(scheduler.optimizer.step, "_wrapped_by_lr_sched"):
+        warnings.warn(
+            "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+            "initialization. Please, make sure to call `optimizer.step()` before "
+            f"`lr_scheduler.step()`. {_DOCS}",
+            UserWarning,
+            stacklevel=3,
+        )
+    elif not getattr(scheduler.optimizer, "_opt_called", False):
+        warnings.warn(
+            "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
+            "1.1.0 and later, you should call them in the opposite order: `optimizer.step()` "
+            "before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping "
+            f"the first value of the learning rate schedule. {_DOCS}",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def write_rates(scheduler: Any, values: list[Any]) -> None:
+    for group, value in zip(scheduler.optimizer.param_groups, values):
+        set_value(group, "lr", value)
+    scheduler._last_lr = group_values(scheduler.optimizer, "lr")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, per_group, require_optimizer, set_value
+from .base import LRScheduler, per_group, require_optimizer, set_value, write_rates
 
 
 def set_momentum(group: dict[str, Any], value: float, use_beta1: bool) -> None:
@@ -154,7 +154,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.last_epoch = math.floor(epoch)
         self._get_lr_called_within_step = True
         try:
-            self._write(self.get_lr())
+            write_rates(self, self.get_lr())
         finally:
             self._get_lr_called_within_step = False
 
