@@ -85,13 +85,14 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=user_level())
 
 
-def as_dtype(dtype: Any) -> DType | None:
-    """A dtype argument checked; None means "infer"."""
+def as_dtype(dtype: Any, name: str = "") -> DType | None:
+    """The argument `dtype` of the function `name` checked; None means "infer"."""
     if dtype is None or isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, type) and dtype in _PYTHON_TYPES:
         return BY_NAME[_PYTHON_TYPES[dtype]]
-    raise TypeError(f"argument 'dtype' must be torch.dtype, not {kind_of(dtype)}")
+    where = f"{name}(): " if name else ""
+    raise TypeError(f"{where}argument 'dtype' must be torch.dtype, not {kind_of(dtype)}")
 
 
 _PYTHON_TYPES: dict[type, str] = {float: "float64", int: "int64", bool: "bool"}

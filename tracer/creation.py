@@ -66,13 +66,13 @@ def tensor(
         )
         fresh = data.detach().clone()
         return finish(fresh if dtype is None else fresh.to(dtype), requires_grad)
-    return finish(from_data(data, as_dtype(dtype)), requires_grad)
+    return finish(from_data(data, as_dtype(dtype, "tensor")), requires_grad)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of `data`, sharing memory with tensors and arrays where it can."""
     require_cpu(device)
-    dtype = as_dtype(dtype)
+    dtype = as_dtype(dtype, "as_tensor")
     if state.top is not state.bottom:
         data = plain_number(data)
     if isinstance(data, Tensor):
@@ -138,7 +138,7 @@ def _filled(name: str, value: int) -> Any:
                  **named: Any) -> Tensor:  # fmt: skip
         require_cpu(device, pin_memory)
         shape = shape_of(name, size_given(name, size, named))
-        wanted = as_dtype(dtype) or (default_dtype() if out is None else out.dtype)
+        wanted = as_dtype(dtype, name) or (default_dtype() if out is None else out.dtype)
         result = TABLE["full"](size=shape, fill_value=value, dtype=wanted)
         return deliver(result, requires_grad, out, name)
 
@@ -175,7 +175,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
     require_cpu(device, pin_memory)
     shape = shape_in("full", size)
     value = fill_number("full", fill_value)
-    wanted = as_dtype(dtype) or (infer_fill(value) if out is None else out.dtype)
+    wanted = as_dtype(dtype, "full") or (infer_fill(value) if out is None else out.dtype)
     return deliver(filled("full", shape, value, wanted), requires_grad, out, "full")
 
 
@@ -212,7 +212,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
     """full_like(input, fill_value)."""
     require_value("full_like", input)
     require_cpu(device, pin_memory)
-    wanted = as_dtype(dtype) or input.dtype
+    wanted = as_dtype(dtype, "full_like") or input.dtype
     order = format_order(memory_format, input.ndim, "full_like")
     if memory_format is None or memory_format.name == "preserve_format":
         order = order_of(input)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ir.arguments import must_be
 from ..ir.op import TABLE
+from ..ir.types import broadcast_shapes
 from .convert import _from_array, method, to_dtype
 from .inplace import run_inplace
 from .tensor import Tensor
@@ -20,6 +21,11 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         src = _from_array(src)
     if not isinstance(src, Tensor):
         raise must_be("copy_", "other", "Tensor", src, 1)
+    if src._array.shape != self._array.shape:
+        shape = broadcast_shapes(tuple(self.shape), tuple(src.shape))
+        if shape != tuple(self.shape):
+            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast "
+                               f"shape {list(shape)}")  # fmt: skip
     return run_inplace(copy, self, (src,), {})
 
 

@@ -11,7 +11,7 @@ from ..ir.bind import state
 from ..ir.op import TABLE
 from ..ir.types import DType, bfloat16, float16, float32, int32
 from ..tracer.creation import full
-from ..tracer.tensor import Tensor
+from ..tracer.tensor import Tensor, device
 
 # Ops that autocast computes in the lower precision.
 LOWER = {"mm", "bmm", "addmm", "baddbmm", "addbmm", "convolution", "conv_input",
@@ -53,7 +53,7 @@ class autocast:
                  cache_enabled: bool | None = None) -> None:  # fmt: skip
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        self.device = device_type
+        self.device = device(device_type).type
         self.fast_dtype = dtype or (bfloat16 if device_type == "cpu" else float16)
         if device_type != "cpu" and enabled:
             warnings.warn(

@@ -259,7 +259,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
                            f"{c_word(mask.dtype)}")  # fmt: skip
     if isinstance(value, Value):
         if value.ndim:
-            raise RuntimeError("masked_fill only supports a 0-dimensional value tensor, but got "
+            raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got "
                                f"tensor with {value.ndim} dimension(s).")  # fmt: skip
         if value.dtype.is_complex and not input.dtype.is_complex:
             check_number(1j, input.dtype)

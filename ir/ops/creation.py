@@ -149,7 +149,8 @@ def new_full(
 ) -> Any:
     """new_full(size, fill_value): of this tensor's dtype."""
     shape = shape_in("new_full", size)
-    made = filled("new_full", shape, fill_value, as_dtype(dtype) or input.dtype)
+    wanted = as_dtype(dtype, "new_full") or input.dtype
+    made = filled("new_full", shape, fill_value, wanted)
     result = input._beside(made)
     return result.requires_grad_() if requires_grad else result
 

@@ -232,7 +232,7 @@ def check_index(name: str, input: Any, dim: int, index: Any) -> tuple[int, Any]:
     """Checks a gather/scatter index against its tensor; int64 afterwards."""
     dim = normalize_dim(dim, input.ndim)
     if index.dtype.name not in ("int64", "int32") and index.numel():
-        raise RuntimeError(f"{name}(): Expected dtype int64 for index")
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if max(1, index.ndim) != max(1, input.ndim) and index.numel():
         raise RuntimeError(f"Index tensor must have the same number of dimensions as "
                            f"{'input' if name == 'gather' else 'self'} tensor")  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arguments import check_elements
 from ..op import Decompose, Op, Template, define
-from ..types import TensorType, int64, normalize_dim
+from ..types import TensorType, int64, normalize_dim, type_word
 from ..value import Value, public
 from .accumulate import assign_at, combine_at, inside, positions_of, reduce_at, wrapped
 from .gathering import check_range, places, reduce_rule
@@ -63,8 +63,11 @@ def check_slices(name: str, input: Any, dim: int, index: Any) -> tuple[int, Any]
         raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}; "
                          "flatten() it")  # fmt: skip
     if index.dtype.name not in ("int64", "int32"):
+        if name == "index_select":
+            raise RuntimeError("index_select(): Expected dtype int32 or int64 for index; got "
+                               f"{type_word(index.dtype)}")  # fmt: skip
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: "
-                           f"{index.dtype.name}")  # fmt: skip
+                           f"{type_word(index.dtype)}")  # fmt: skip
     return dim, index.reshape(-1) if index.dtype is int64 else index.reshape(-1).to(int64)
 
 

@@ -332,7 +332,7 @@ def _write_view(input: Any, viewed: Any, value: Any) -> None:
         if lead > 0 and all(n == 1 for n in value.shape[:lead]):
             value = value.reshape(tuple(value.shape)[lead:])
     if value.ndim:
-        viewed.copy_(value)
+        viewed.copy_(value if tuple(value.shape) == shape else value.expand(shape))
     else:
         viewed.fill_(value)
 

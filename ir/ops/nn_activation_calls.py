@@ -80,6 +80,7 @@ def _apply(op: Any, kernel: str, input: Any, inplace: bool = False, **attrs: Any
 @public("elu", spaces="nn.functional", method=False)
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """elu(input, alpha=1.0, inplace=False): x, or alpha * (exp(x) - 1) below zero."""
+    alpha = plain_number("elu", "alpha", alpha, 2)
     return _apply(elu_op, "elu_cpu", input, inplace, alpha=alpha)
 
 
@@ -93,6 +94,7 @@ def selu(input: Any, inplace: bool = False) -> Any:
 @public("celu", spaces="torch nn.functional", method=False)
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """celu(input, alpha=1.0, inplace=False): max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    alpha = plain_number("celu", "alpha", alpha, 2)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _apply(celu_op, "elu_cpu", input, inplace, alpha=alpha, input_scale=1.0 / alpha)
@@ -101,7 +103,8 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
 @public("leaky_relu", spaces="nn.functional", method=False)
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """leaky_relu(input, negative_slope=0.01, inplace=False)."""
-    return _apply(leaky_relu_op, "leaky_relu_cpu", input, inplace, negative_slope=negative_slope)
+    slope = plain_number("leaky_relu", "negative_slope", negative_slope, 2)
+    return _apply(leaky_relu_op, "leaky_relu_cpu", input, inplace, negative_slope=slope)
 
 
 @public("threshold", spaces="torch nn.functional", method=False)
@@ -125,6 +128,7 @@ for _function, _spaces in ((relu, "nn.functional"), (hardtanh, "nn.functional"),
 @public("hardshrink", spaces="torch nn.functional")
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     """hardshrink(input, lambd=0.5): x, or 0 where |x| <= lambd."""
+    lambd = plain_number("hardshrink", "lambd", lambd, 2)
     return _apply(hardshrink_op, "hardshrink_cpu", input, lambd=lambd)
 
 
@@ -132,6 +136,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """softshrink(input, lambd=0.5): x moved towards 0 by lambd."""
     floats_only("softshrink_check", input.dtype)
+    lambd = plain_number("softshrink", "lambd", lambd, 2)
     if lambd < 0:
         raise RuntimeError(f"lambda must be in range [0, max] for input dtype "
                            f"{input.dtype.name}, but found {lambd}")  # fmt: skip
@@ -141,6 +146,8 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
 @public("softplus", spaces="nn.functional", method=False)
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """softplus(input, beta=1, threshold=20): log(1 + exp(beta * x)) / beta."""
+    beta = plain_number("softplus", "beta", beta, 2)
+    threshold = plain_number("softplus", "threshold", threshold, 3)
     return _apply(softplus_op, "softplus_cpu", input, beta=beta, threshold=threshold)
 
 

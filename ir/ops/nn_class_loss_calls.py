@@ -165,7 +165,10 @@ def cross_entropy(
         raise RuntimeError("label_smoothing must be between 0.0 and 1.0. Got: "
                            f"{label_smoothing:g}")  # fmt: skip
     floats_only("log_softmax_lastdim_kernel_impl", input.dtype)
-    if tuple(input.shape) == tuple(target.shape) and target.dtype.is_floating_point:
+    if input.ndim and tuple(input.shape) == tuple(target.shape):
+        if not target.dtype.is_floating_point:
+            raise RuntimeError("Expected floating point type for target with class probabilities, "
+                               f"got {type_word(target.dtype)}")  # fmt: skip
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _probabilities(input, target, weight, reduction, label_smoothing)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..bind import casting
 from ..op import Decompose, define
-from ..types import TensorType, bool_, c_word, no_kernel, type_word
+from ..types import DType, TensorType, bool_, c_word, no_kernel, type_word
 from ..value import public
 from .nn_common import check_value
 from .nn_conv import conv_input, convolution
@@ -41,17 +41,27 @@ def _kernel_dims(weight: Any) -> Any:
 def _check_types(input: Any, weight: Any, bias: Any) -> None:
     if casting():
         return
-    if input.dtype is not weight.dtype:
-        words = [f"torch.{type_word(v.dtype)}Tensor" for v in (input, weight)]
-        raise RuntimeError(
-            f"Input type ({words[0]}) and weight type ({words[1]}) should be the "
-            "same or input should be a MKLDNN tensor and weight is a dense tensor"
-        )
     if bias is not None and bias.dtype is not input.dtype:
         words = [c_word(v.dtype) for v in (input, bias)]
         raise RuntimeError(f"Input type ({words[0]}) and bias type ({words[1]}) should be the same")
     if input.dtype is bool_:
         raise no_kernel("slow_conv2d_cpu", bool_)
+    if input.dtype is weight.dtype:
+        return
+    if input.dtype.name in ("bfloat16", "float16"):  # torch's library for short floats looks first
+        words = [_legacy_type(v.dtype) for v in (input, weight)]
+        raise RuntimeError(
+            f"Input type ({words[0]}) and weight type ({words[1]}) should be the "
+            "same or input should be a MKLDNN tensor and weight is a dense tensor"
+        )
+    raise RuntimeError(f"expected scalar type {type_word(input.dtype)} but found "
+                       f"{type_word(weight.dtype)}")  # fmt: skip
+
+
+def _legacy_type(dtype: DType) -> str:
+    """The name of a tensor class; for dtypes younger than these, that of the kernels'."""
+    old = not dtype.is_complex and dtype.name not in ("bfloat16", "bool")
+    return f"torch.{type_word(dtype)}Tensor" if old else f"CPU{type_word(dtype)}Type"
 
 
 def _check_kernel_dims(weight: Any, dims: int, stride: Any) -> None:
@@ -181,7 +191,7 @@ def _transpose(
         input = input.unsqueeze(0)
     _check_geometry(stride, padding, dilation, groups)
     _check_output_padding(extra, stride, dilation)
-    _check_types(input, weight, bias)
+    _check_types(input, weight, bias if input.dtype is weight.dtype else None)
     _check_weight(weight, groups)
     _check_channels("transposed=1", input, weight, weight.shape[0])
     _check_bias("transposed=1, ", weight, bias, weight.shape[1] * groups)

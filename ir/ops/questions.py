@@ -8,7 +8,6 @@ import numpy as np
 
 from ..op import define
 from ..types import INTEGER, TensorType, int64
-from ..types import broadcast_shapes as common_shape
 from ..value import Value, public
 from .creation import fill as fill_op
 from .creation import fill_tensor
@@ -45,7 +44,19 @@ def broadcast_shapes(*shapes: Any) -> Any:
     for shape in listed:
         if any(n < 0 for n in shape):
             raise ValueError("Attempting to broadcast a dimension with negative length!")
-    return make_size(common_shape(*listed))
+    common: list[int] = [1] * max(map(len, listed), default=0)
+    for place, shape in enumerate(listed):
+        for k in range(-1, -len(shape) - 1, -1):
+            if shape[k] == 1 or common[k] == shape[k]:
+                continue
+            if common[k] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[k]} at {k}! Mismatching "
+                    f"argument at index {place} had {shape}; but expected shape should be "
+                    f"broadcastable to {common}"
+                )
+            common[k] = shape[k]
+    return make_size(tuple(common))
 
 
 # --- where ---------------------------------------------------------------------------------------

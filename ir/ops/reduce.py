@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import as_dtype
 from ..bind import notify, state
 from ..op import Decompose
 from ..types import FLOAT, TensorType, bool_, normalize_dims, type_word, uint8
@@ -83,7 +84,7 @@ def check_tensor(name: str, input: Any) -> None:
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """sum(input, dim=None, keepdim=False, *, dtype=None); integers are summed as int64."""
     check_tensor("sum", input)
-    wanted = dtype or accumulate_type(input.dtype)
+    wanted = as_dtype(dtype) or accumulate_type(input.dtype)
     if input.dtype is not wanted:
         input = input.to(wanted)
     return sum_op(input, keepdim=keepdim, **reduce_dims(input, dim))
@@ -94,7 +95,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     """mean(input, dim=None, keepdim=False, *, dtype=None)."""
     check_tensor("mean", input)
     if dtype is not None:
-        input = input.to(dtype)
+        input = input.to(as_dtype(dtype))
     if input.dtype.category < FLOAT:
         raise RuntimeError(
             "mean(): could not infer output dtype. Input dtype must be either a floating point or "
@@ -158,7 +159,7 @@ def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
     if dim is not None and not isinstance(dim, int):
         raise TypeError(f"prod() received an invalid combination of arguments - got (Tensor, "
                         f"{type(dim).__name__})")  # fmt: skip
-    wanted = dtype or accumulate_type(input.dtype)
+    wanted = as_dtype(dtype) or accumulate_type(input.dtype)
     if input.dtype is not wanted:
         input = input.to(wanted)
     return prod_op(input, keepdim=keepdim, **reduce_dims(input, dim))

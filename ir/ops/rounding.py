@@ -21,6 +21,8 @@ def zero_slope(grad: Any) -> Any:
 
 def _rounded(name: str, function: Any) -> Any:
     def evaluate(x: np.ndarray) -> np.ndarray:
+        if x.dtype.kind == "c" and name != "round":
+            raise NotImplementedError(f"{name} is not supported for complex inputs")
         refuse(name, "bc", x)
         return x.copy() if x.dtype.kind in "iu" else function(x)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import as_dtype
 from ..bind import state
 from ..op import Template, define
 from ..types import FLOAT, TensorType, bool_, int64, no_kernel, normalize_dim
@@ -86,7 +87,7 @@ cumprod_op = define(
 
 def _scan(op: Any) -> Any:
     def function(input: Any, dim: int, *, dtype: Any = None) -> Any:
-        wanted = dtype or accumulate_type(input.dtype)
+        wanted = as_dtype(dtype, op.name) or accumulate_type(input.dtype)
         if wanted is bool_:
             raise no_kernel(f"{op.name}_out_cpu", bool_)
         if input.dtype is not wanted:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import as_dtype
 from ..op import Decompose, define
 from ..types import (
     FLOAT,
@@ -97,7 +98,7 @@ def _publish(op: Any) -> Any:
     def function(input: Any, dim: Any, dtype: Any = None) -> Any:
         check_tensor(op.name, input)
         if dtype is not None and input.dtype is not dtype:
-            input = input.to(dtype)
+            input = input.to(as_dtype(dtype, op.name))
         dim = normalize_dim(dim, input.ndim)
         if not input.dtype.is_floating_point and input.numel():
             raise no_kernel(f"{op.name}_lastdim_kernel_impl", input.dtype)

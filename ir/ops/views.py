@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dims import is_dim
 from ..op import Decompose, Op, define
-from ..types import DType, TensorType, normalize_dim
+from ..types import DType, TensorType, normalize_dim, type_word
 from ..value import public
 from .kinds import view
 from .stretches import can_view
@@ -363,7 +363,7 @@ def _expanded(size: tuple[int, ...], shape: tuple[int, ...], lead: int) -> tuple
 
 
 def type_name(input: Any) -> str:
-    return f"torch.{input.dtype.name}"
+    return f"torch.{type_word(input.dtype)}Tensor"
 
 
 @public("expand_as", spaces="")

@@ -1,6 +1,8 @@
 """utils.data and utils.checkpoint: torch's orders, workers, collation, recomputation."""
 
 import collections
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -182,3 +184,21 @@ def test_checkpointing_saves_nothing_and_warns():
         warnings.simplefilter("always")
         checkpoint(torch.sin, x)
     assert "use_reentrant parameter should be passed explicitly" in str(caught[0].message)
+
+
+ORPHANED = """
+import os
+import wengert as torch
+from wengert.utils.data import DataLoader, worker
+worker.LOOK_EVERY = 0.2
+loader = iter(DataLoader(torch.arange(100), num_workers=1))
+next(loader)
+print(loader.workers[0].pid, flush=True)
+os._exit(0)  # as a process that is killed: nobody tells the workers
+"""
+
+
+def test_workers_end_when_the_main_process_is_gone():
+    # Workers hold the other end of the pipe, so that reading ends with the last of them.
+    done = subprocess.run([sys.executable, "-c", ORPHANED], capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import queue
 import random
 import sys
 import traceback
@@ -11,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...tracer.random import manual_seed
+
+LOOK_EVERY = 5.0  # seconds after which an idle worker looks for the main process, as in torch
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ def run_worker(task: Task, orders: Any, results: Any) -> None:
     except Exception:
         failure = ExceptionWrapper(where)
     try:
-        while (order := orders.get()) is not None:
+        while (order := next_order(orders)) is not None:
             if isinstance(order, Resume):
                 fetcher = task.make_fetcher()
                 continue
@@ -119,6 +123,17 @@ def run_worker(task: Task, orders: Any, results: Any) -> None:
             results.put((number, task.id, failure or fetch(fetcher, index, where)))
     except KeyboardInterrupt:
         pass  # the main process reports it
+
+
+def next_order(orders: Any) -> Any:
+    """The next order; None, the end, also where the main process is gone without a word."""
+    parent = multiprocessing.parent_process()
+    while True:
+        try:
+            return orders.get(timeout=LOOK_EVERY)
+        except queue.Empty:
+            if parent is not None and not parent.is_alive():
+                return None
 
 
 def fetch(fetcher: Any, index: Any, where: str) -> Any:
