@@ -80,3 +80,21 @@ def test_strict_raises_faults(monkeypatch):
     monkeypatch.setenv("WENGERT_STRICT", "1")
     with pytest.raises(ZeroDivisionError, match="inside the compiler"):
         torch.compile(scaled)(torch.ones(3))
+
+
+SELECTIONS = {
+    "nonzero": lambda x: x[x > 0].sum(),
+    "masked_select": lambda x: torch.masked_select(x, x > 0).sum() * 2,
+    "unique": lambda x: x.unique().sum(),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_results_of_varying_shape_are_right_and_explained(name):
+    function = torch.compile(SELECTIONS[name])
+    for n in (3, 1, 5, 2):
+        x = torch.arange(6.0) - n
+        assert torch.equal(function(x), SELECTIONS[name](x))
+    said = str(function.explain())
+    assert f"the shape of {name}'s result depends on values; " in said and "[R108]" in said
+    assert ("where(mask, x, 0)" in said) == (name != "unique")

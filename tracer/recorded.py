@@ -66,7 +66,10 @@ class Branch:
 def beyond_graphs(op: Op, inputs: Any, attrs: Any) -> str:
     """Why no graph can say what a call of the op does, if so."""
     if op.data_shape:
-        return f"the shape of {op.name}'s result depends on values"
+        advice = "run this part outside"
+        if op.name in ("nonzero", "masked_select"):  # x[mask] asks for the first
+            advice = "where(mask, x, 0) keeps the shape that x[mask] changes, or select outside"
+        return f"the shape of {op.name}'s result depends on values; {advice}"
     if op.beyond is not None and op.beyond(tuple(inputs[0].shape), **attrs):
         return f"{op.name}() shows memory beside the elements of its tensor; call it on all of them"
     return ""
