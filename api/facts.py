@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -139,9 +140,9 @@ def set_num_interop_threads(count: int) -> None:
 def set_float32_matmul_precision(precision: str) -> None:
     """Accepted: products are always computed in full precision."""
     if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(
-            f"float32_matmul_precision: {precision} is not one of 'highest', 'high', 'medium'"
-        )
+        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
+                      "setFloat32MatmulPrecision call has no effect.", stacklevel=2)  # fmt: skip
+        return
     _Settings.precision = precision
 
 

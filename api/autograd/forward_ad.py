@@ -72,8 +72,11 @@ def make_dual(tensor, tangent, *, level=None):
         raise ValueError(f"Expected tangent to be floating point or complex, but got: "
                          f"{tangent.dtype!r}")  # fmt: skip
     if tuple(tensor.shape) != tuple(tangent.shape):
-        raise RuntimeError("Expected tangent to have the same shape as primal, but got "
-                           f"{list(tangent.shape)} and {list(tensor.shape)}")  # fmt: skip
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the "
+            f"given forward gradient is of size {list(tangent.shape)}."
+        )
     with set_grad_mode(True):
         dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
     _levels[-1].append((dual, tangent))

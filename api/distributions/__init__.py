@@ -1,5 +1,7 @@
 """`torch.distributions`: samples, densities and divergences of probability distributions."""
 
+from types import ModuleType as _ModuleType
+
 from . import kl_across as _kl_across
 from . import kl_same as _kl_same
 from .bernoulli import Bernoulli
@@ -47,3 +49,6 @@ from .uniform import Uniform
 from .von_mises import VonMises
 from .weibull import Weibull
 from .wishart import Wishart
+
+# as torch's: files named as variables may be (`normal`, `gamma`) do not come with a star
+__all__ = [n for n, v in globals().items() if n[0] != "_" and not isinstance(v, _ModuleType)]

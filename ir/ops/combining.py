@@ -116,7 +116,7 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing not in (None, "ij", "xy"):
-        raise RuntimeError("torch.meshgrid: indexing must be one of 'xy' or 'ij', but received: "
+        raise RuntimeError('torch.meshgrid: indexing must be one of "xy" or "ij", but received: '
                            f"{indexing}")  # fmt: skip
     for tensor in tensors:
         if tensor.ndim > 1:

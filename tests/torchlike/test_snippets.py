@@ -33,7 +33,7 @@ def torch_name(monkeypatch):
     for name in ("autograd", "autograd.function", "autograd.functional", "autograd.graph",
                  "autograd.forward_ad", "func", "nn", "nn.functional", "nn.utils", "nn.utils.prune",
                  "nn.attention", "nn.modules", "nn.modules.utils", "compiler", "futures",
-                 "profiler", "testing"):  # fmt: skip
+                 "profiler", "testing", "distributions"):  # fmt: skip
         monkeypatch.setitem(
             sys.modules, f"torch.{name}", importlib.import_module(f"wengert.{name}")
         )
