@@ -25,7 +25,7 @@ from ..ir.op import TABLE, Op
 from ..ir.types import FLOAT
 from .batch_rules import batched_call, loop
 from .history import attach_views, history, record
-from .inplace import bump, rebase
+from .inplace import bump, check_history, rebase
 from .tensor import Tensor
 
 RANDOM = (
@@ -234,6 +234,8 @@ class Batching:
         value, batched = self.take(target)
         if not isinstance(target, BatchedTensor) or not state.grad_enabled:
             return target
+        if target.requires_grad:
+            check_history(target)
         state.top = self.below
         try:
             before = BatchedTensor._of(value.clone(), self, batched)

@@ -96,6 +96,13 @@ def test_a_write_to_what_a_gradient_inside_vmap_needs_is_an_error():
         vmap(grad(spoiled))(ROWS)
 
 
+def test_what_is_differentiated_inside_vmap_is_not_written_as_it_is():
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in"):
+        vmap(grad(lambda x: x.sin_().sum()))(ROWS.clone())
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being"):
+        vmap(grad(lambda x: x[1:].sin_().sum()))(ROWS.clone())
+
+
 def test_compiled_functions_write_inside_vmap():
     step = torch.compile(lambda rows: vmap(grad(several))(rows))
     for scale in (1, 2, 3):
