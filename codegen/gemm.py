@@ -108,7 +108,7 @@ def possible(p: Matmul) -> list[type[Kernel]]:
 #   512x512x512     NN              138      150      162      163
 #   1024x1024x1024  NN               48       60      150      158
 #   2048x2048x2048  NN               36       49      145      155
-# There B need not be packed while it is used by less than about 300 rows, and fits in L2 twice.
+# There B need not be packed while it is used by less than about 300 rows, unless its rows meet.
 
 
 def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[Kernel]:
@@ -126,7 +126,7 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
         return Dot
     if Blocked in kinds and is_read_once(p, target):
         return Blocked
-    if Tall in kinds and is_tall(p):
+    if Tall in kinds and is_tall(p, target):
         return Tall
     if Direct in kinds and (p.k == 0 or b_bytes <= 2**17 or is_skinny(p)):
         return Direct
@@ -156,15 +156,17 @@ def is_read_once(p: Matmul, target: Target) -> bool:
         return q.m < (6 if meet(q.b[0], q) else 24) and b_bytes > 2**18
     if q.m <= 64:
         return b_bytes > 2**18
-    return (q.m <= 320 and q.k >= 256 and 2**18 < b_bytes <= 2 * target.l2
-            and not meet(q.b[0], q))  # fmt: skip
+    most = 8 * target.l2 if q.m <= 160 else 2 * target.l2
+    return q.m <= 320 and q.k >= 256 and 2**18 < b_bytes <= most and not meet(q.b[0], q)
 
 
-def is_tall(p: Matmul) -> bool:
+def is_tall(p: Matmul, target: Target) -> bool:
     """Are there few columns for an A that is stored by columns and does not stay in cache?"""
     q = next(q for q in orientations(p) if Tall.can(q))
     size = SIZE[ELEMENT[p.dtype]]
-    if q.m * q.k * size <= 2**18 or (q.n * size % 32 and is_skinny(p)):
+    if q.m * q.k * size <= 2**18:
+        return False
+    if q.n * size % 32 and is_skinny(p) and not target.roomy:
         return False
     return q.n * size <= 96 if Tall.is_slow(q) else q.n * size <= 256 and q.k > 128
 

@@ -206,8 +206,9 @@ class Tall(Blocked):
     def depth_of(self, p: Matmul, target: Target) -> int:
         """Columns of A in a block: many if they meet in the cache, where no next one has room."""
         if self.is_slow(p):
-            return 128
-        return 64 if p.n % 8 else 32  # sums that end within a vector cost more
+            return 16 if target.roomy else 128
+        # sums that end within a vector cost more, but for vectors that know masks
+        return 64 if p.n % 8 and not target.roomy else 32
 
     @staticmethod
     def is_slow(p: Matmul) -> bool:
@@ -215,7 +216,8 @@ class Tall(Blocked):
 
     @cached_property
     def ahead(self) -> int:
-        return 0 if self.is_slow(self.product) else super().ahead
+        slow = self.is_slow(self.product) and not self.target.roomy
+        return 0 if slow else super().ahead
 
     @property
     def rows_of_chunk(self) -> tuple[str, str]:
