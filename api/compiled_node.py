@@ -13,6 +13,7 @@ from .arrivals import arrivals
 from .custom_backwards import Careful, gradients
 from .executor import Executor
 from .expanding import Unreadable, edges_of
+from .in_part import Part
 from .ir.bind import state
 from .ir.graph import RANDOM, WRITE
 from .ir.partition import Partition
@@ -200,14 +201,18 @@ class CompiledFunctionBackward(Node):
 
     def watch(self, results: Sequence[Tensor]) -> None:
         """Backward will look at inputs and results again."""
-        self.reference = reads_later(self)
-        for tensor in self.inputs:
-            if is_held_elsewhere(tensor):
-                self.before_exposure(owner_of(memory_of(tensor)))
+        self.watch_inputs()
         held = [results[k] for k in self.split.function.held]
         if held:
             facts = [(r._array, r.storage_, r.storage_.version) for r in held]
             self.held = tuple([fact for three in facts for fact in three])
+
+    def watch_inputs(self) -> None:
+        """Writes to inputs will be told."""
+        self.reference = reads_later(self)
+        for tensor in self.inputs:
+            if is_held_elsewhere(tensor):
+                self.before_exposure(owner_of(memory_of(tensor)))
 
     def results_held(self) -> dict[int, tuple[np.ndarray, Storage, int]]:
         """The results that must not be written: their memory, its storage, and its version then."""
@@ -236,6 +241,18 @@ class CompiledFunctionBackward(Node):
             return ()
         return [k for k in self.split.arrivals(self.numbers, silent) if k in leaves]
 
+    def serve(self, freed: Any, needed: Any) -> Any:
+        """See Note [Freed in part]."""
+        order = self.arrivals()
+        is_all = needed is None or len(needed) == sum(edge is not None for edge in self.edges)
+        if freed is None or (is_all and not order):
+            if freed is not None:
+                self.release(freed)
+            return order, None
+        part = Part(self, needed, is_all)
+        self.release(freed)
+        return order, part
+
     def is_stale(self) -> bool:
         """Was anything written that backward may look at?"""
         if self.before is not None or self.expansion is not None:
@@ -250,7 +267,7 @@ class CompiledFunctionBackward(Node):
         self.numbers = numbers_of(grads)
         try:
             if self.expansion is not None:
-                raise Unreadable
+                raise Unreadable("" if self.freed is None else self.freed.message())
             if self.freed is not None and not self.spent.isdisjoint(self.numbers):
                 raise Unreadable(self.freed.message())
             return self.gradients(grads)
@@ -387,7 +404,11 @@ class CompiledFunctionBackward(Node):
         for number in self.numbers:
             self.spent = self.spent | spends[number]
         if len(self.spent) == len(spends):
-            self.forget_inputs()
-            self.saved = self.held = self.before = None
-            if self.reference is not None:
-                readers.discard(self.reference)
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Nothing is left to do with what the call was given."""
+        self.forget_inputs()
+        self.saved = self.held = self.before = None
+        if self.reference is not None:
+            readers.discard(self.reference)

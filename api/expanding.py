@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .in_part import Part
 from .ir.bind import state
 from .ir.graph import RANDOM, RESULT
 from .ir.inline import inline
@@ -36,17 +37,21 @@ class Unreadable(RuntimeError):
 
 def edges_of(node: Any, error: Unreadable) -> list[Any]:
     """For each gradient that arrived: where it goes among the nodes of a node's ops."""
-    if node.expansion is None:
+    part = node.expansion if node.expansion.__class__ is Part else None
+    if node.expansion is None or part is not None:
         mode, token = state.grad_enabled, quiet()
         state.grad_enabled = True
         try:
             edges, results = expansion(node)
+            if part is not None:
+                part.free(node, edges)
+                node.let_go()
         except Exception:
             raise RuntimeError(str(error)) from None  # zeros led to another error
         finally:
             state.grad_enabled = mode
             restore(token)
-        if not any(map(is_unreadable, nodes_behind(results))):
+        if part is None and not any(map(is_unreadable, nodes_behind(results))):
             raise RuntimeError(str(error))  # it is another call's to read that
         node.expansion = edges
     return [node.expansion[number] for number in node.numbers]
@@ -64,6 +69,8 @@ def expansion(node: Any) -> tuple[list[Any], list[Tensor]]:
     function = node.split.function
     graph = function.trace
     alive = node.inputs is not None
+    if alive and node.exposed:
+        node.notice_writes()
     values = inputs_before(node) if alive else zeros(node)
     outputs = inline(graph, values, again=True, run=function.customs.run)
     results = [t for t, o in zip(outputs, graph.outputs) if o.kind == RESULT]

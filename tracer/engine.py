@@ -193,7 +193,7 @@ class Run:
                         node.saved = freed
                 else:
                     results, joins = node.apply(slots), node.joins
-                    if freed is not None:
+                    if freed is not None and not joins:
                         node.release(freed)
                 slots = None
                 if joins and results is not None:
@@ -220,15 +220,29 @@ class Run:
     ) -> None:
         """As `pass_on` of a node that stands for several: to leaves in the order of these."""
         edges, results = list(node.edges), list(results)
-        for position in node.arrivals():
-            edge, grad = edges[position], results[position]
-            edges[position] = results[position] = None
-            leaves, follow = self.pass_on((edge,), (grad,), ready, buffers, sums, plain)
-            grad = None  # nobody holds it
-            if follow is not None:
-                ready.push(follow)
-            for leaf in (*leaves, *ready.leaves()):
-                self.arrive(leaf, buffers.pop(leaf, None) or [None])
+        needed = None
+        if self.needed is not None:
+            needed = [k for k, edge in enumerate(edges) if edge and self.will_run(edge[0])]
+        order, part = node.serve(None if self.retain_graph else self.freed, needed)
+        self.pass_by([e for e, g in zip(edges, results) if g is None], ready, buffers)
+        edges = [None if g is None else e for e, g in zip(edges, results)]
+        position = None
+        try:
+            for position in order:
+                edge, grad = edges[position], results[position]
+                edges[position] = results[position] = None
+                leaves, follow = self.pass_on((edge,), (grad,), ready, buffers, sums, plain)
+                grad = None  # nobody holds it
+                if follow is not None:
+                    ready.push(follow)
+                for leaf in (*leaves, *ready.leaves()):
+                    self.arrive(leaf, buffers.pop(leaf, None) or [None])
+        except BaseException:
+            if part is not None:
+                part.stop(node, position)
+            raise
+        if part is not None:
+            part.settle(node)
         leaves, follow = self.pass_on(edges, results, ready, buffers, sums, plain)
         for leaf in leaves:
             self.arrive(leaf, buffers.pop(leaf, None) or [None])
@@ -238,10 +252,6 @@ class Run:
     def expand(self, node: Node, expanded: Expanded, ready: Ready, buffers: Any) -> None:
         """Other nodes take the place of one."""
         waiting, roots = self.dependencies, expanded.roots
-        behind = {edge[0] for edge in node.edges if edge is not None}
-        for edge in node.edges:
-            if edge is not None:
-                waiting[edge[0]] -= 1
         inner = [edge for edge in dict.fromkeys(roots) if edge[0] not in waiting]
         for target, count in count_dependencies(inner, waiting).items():
             waiting[target] = waiting.get(target, 0) + count
@@ -250,9 +260,29 @@ class Run:
             self.needed = {**found, **self.needed}
         for (root, number), grad in zip(roots, expanded.grads):
             put_grad(buffers, root, number, grad)
-        for target in dict.fromkeys([root for root, _ in roots] + [*behind]):
+        for target in dict.fromkeys(root for root, _ in inner):
             if waiting[target] == 0 and (self.needed is None or self.will_run(target)):
                 ready.push(target)
+        self.pass_by(node.edges, ready, buffers)
+
+    def pass_by(self, edges: Any, ready: Ready, buffers: Any) -> None:
+        """Of these edges of a node that stands for several, eager has none that it comes to.
+
+        So what is behind them takes no part in this backward, unless other edges lead there.
+        """
+        waiting, ways = self.dependencies, [*edges]
+        while ways:
+            edge = ways.pop()
+            if edge is None:
+                continue
+            target = edge[0]
+            waiting[target] -= 1
+            if waiting[target] or (self.needed is not None and not self.will_run(target)):
+                continue
+            if target in buffers:
+                ready.push(target)
+            else:
+                ways += target.edges
 
     def pass_on(
         self, edges: Any, results: Any, ready: Ready, buffers: Any, sums: Any, plain: bool
@@ -320,7 +350,7 @@ class Run:
             raise
         if extra is not None and extra.posthooks:
             results = run_posthooks(node, results, padded(node, slots))
-        if not self.retain_graph:
+        if not self.retain_graph and not node.joins:
             node.release(self.freed)
         if ANOMALY and ANOMALY[-1]:
             check_nan(node, results)

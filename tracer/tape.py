@@ -67,10 +67,16 @@ class Node:
     is_op = False  # does it keep `saved`, `plan` and `types`, as nodes of catalogue ops do?
     plan: Any = None  # what all nodes have in common whose backward is the same code
 
-    def arrivals(self) -> Any:
-        """Of a node that joins: its edges to leaves in the order in which backward comes there, if
-        anybody can see it."""
-        return ()
+    def serve(self, freed: Any, needed: Any) -> Any:
+        """Of a node that joins, when it was applied: its edges to leaves in the order in which
+        backward comes there, if anybody can see it. Frees what was saved, unless `freed` is None.
+
+        With them: None, or what is told when leaves were served (`settle`), or one raised (`stop`).
+        `needed` are the edges that are taken, if not all.
+        """
+        if freed is not None:
+            self.release(freed)
+        return (), None
 
     def name(self) -> str:
         """torch's name of the node."""
