@@ -5,8 +5,8 @@ Note [Freed in part]
     all: a hook of a leaf raises, or gradients of some inputs only were asked for. The others can
     still be gone through, so the node keeps what it was given, and how far backward came. It goes
     on by its ops from then on (Note [Errors in backward]), of which those are freed. Where a hook
-    that ran before another raised has written what the node was given, all is freed: a copy of
-    each parameter would be kept for optimizers that step in hooks.
+    that ran before another raised has written what the node was given, all is freed: else a copy of
+    each parameter would have to be kept for optimizers that step in hooks.
 """
 
 from __future__ import annotations
@@ -14,12 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-import numpy as np
-
 from .tracer.engine import Ready, count_dependencies
-from .tracer.pending import memory_of
-from .tracer.readers import readers, reads_later
-from .tracer.storage import owner_of
 
 
 class Part:
@@ -29,29 +24,23 @@ class Part:
     these are all. `last` is the edge to a leaf whose hook raised.
     """
 
-    __slots__ = ("__weakref__", "is_all", "kept", "last", "needed", "numbers", "owners",
-                 "reference")  # fmt: skip
+    __slots__ = ("is_all", "kept", "last", "needed", "numbers", "versions")
 
     def __init__(self, node: Any, needed: Collection[int] | None, is_all: bool):
         self.needed, self.numbers, self.last = needed, node.numbers, None
         self.is_all = is_all
         self.kept: Any = (node.inputs, node.held, node.before, node.spent)
-        # None once any of these was written; random states, which follow inputs, never are
+        self.versions = self.versions_now(node)
+
+    def versions_now(self, node: Any) -> list[int]:
+        """Of the inputs that eager's saved values are made of."""
         read = node.split.as_eager.read_inputs
-        self.owners: Any = {id(owner_of(memory_of(tensor)))
-                            for k, tensor in enumerate(node.inputs) if k in read}  # fmt: skip
-        self.reference = reads_later(self)
-
-    def before_write(self, owner: np.ndarray) -> None:
-        if self.owners is not None and id(owner) in self.owners:
-            self.owners = None
-
-    before_exposure = before_write  # nobody will tell what is written there
+        return [0 if t._storage is None else t._storage.version
+                for k, t in enumerate(self.kept[0]) if k in read]  # fmt: skip
 
     def settle(self, node: Any) -> None:
         """No hook will run: the node takes back what its next backward needs, if one can be."""
-        readers.discard(self.reference)
-        if self.owners is not None and not self.is_all:
+        if not self.is_all and self.versions == self.versions_now(node):
             node.inputs, node.held, node.before, node.spent = self.kept
             node.expansion = self
             node.watch_inputs()

@@ -241,3 +241,16 @@ def test_what_a_result_does_not_lead_to(first, retain):
         return found
 
     assert close(run(torch.compile), run(lambda f: f))
+
+
+def test_what_arguments_have_behind_them_is_not_the_calls():
+    """Results that keep nothing are not spent, though a call was recorded with spent arguments."""
+
+    def run(wrap):
+        (a, b, _, _), f, found = leaves(), wrap(lambda x, y: ((x + y).sum(), (x - y).sum())), []
+        for k in range(4):
+            results = f(*((a, b) if k else (a.exp(), b.tanh())))
+            found += [attempt(results[n].backward) for n in (0, 1, 1, 0)]
+        return found, left((a, b))
+
+    assert close(run(torch.compile), run(lambda f: f))
