@@ -13,6 +13,7 @@ Note [Recycled gradients]
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,17 @@ from .runtime.expected import Argument as Expected
 from .runtime.expected import Array, Fixed, Float
 from .runtime.history import History, Input
 from .sharing import shared_arguments
-from .sources import Argument, Captured, Direct, GradOf, HyperParameter, Number, Placed, Reached
+from .sources import (
+    Argument,
+    Captured,
+    Direct,
+    GradOf,
+    HyperParameter,
+    Number,
+    Placed,
+    Reached,
+    Whole,
+)
 from .tracer.generator import SNAPSHOT_SLOTS, Snapshot
 from .tracer.hooks import uses as hook_uses
 from .tracer.readers import readers
@@ -293,6 +304,8 @@ class Binding:
         numbers = {self.executor.results[k][0]: n for n, k in enumerate(with_node)}
         made = [k for k, r in enumerate(runnable.program.results) if r.target is None]
         spent = spent_by(self)
+        unseen = {self.executor.results[m.number][0]: m.shape for m in self.end.makers
+                  if isinstance(m, Whole)}  # fmt: skip
         self.fresh: dict[int, Array] = {}
         self.made_at: dict[int, int] = {}  # where an output of the graph is among what is made
         # what is shown comes first, what is saved last
@@ -306,6 +319,8 @@ class Binding:
                 expected = with_history(expected, numbers[position])
             elif position in spent:
                 expected = with_history(expected, 0)
+            if position in unseen:
+                expected = replace(expected, facts=(*expected.facts, ("_unseen", unseen[position])))
             self.made_at[position] = len(self.fresh)
             self.fresh[at] = expected
 

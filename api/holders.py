@@ -40,4 +40,4 @@ def new_slots(dtype: Any) -> tuple[tuple[str, Any], ...]:
     if state.inference:
         like._mark = "inference"
     slots = (s for s in Tensor.__slots__ if not s.startswith("__") and s != "_array")
-    return tuple((slot, getattr(like, slot)) for slot in slots)
+    return tuple((slot, getattr(like, slot)) for slot in slots if hasattr(like, slot))

@@ -66,7 +66,8 @@ def pattern(base: Tensor, maker: Any, facts: Any, shared: dict[Any, int],
     if type(value) is not Tensor or nodes is None or not seen_through(value, base, version):
         return None
     array = value._array
-    slots = {slot: getattr(value, slot) for slot in Tensor.__slots__ if not slot.startswith("__")}
+    slots = {slot: getattr(value, slot) for slot in Tensor.__slots__
+             if not slot.startswith("__") and hasattr(value, slot)}  # fmt: skip
     if slots["_grad"] is not None or slots["_leaf"] is not None or (
             slots["_mark"] not in (None, MARK)):  # fmt: skip
         return None

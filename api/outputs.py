@@ -28,6 +28,7 @@ from .sources import (
     Shared,
     ViewOfDetached,
     ViewOfInput,
+    Whole,
 )
 from .tracer.recorded import Refused
 from .tracer.scalars import RunTimeNumber
@@ -43,7 +44,8 @@ class Outputs:
     Note [Unseen bases]
         Many modules end in a view, as `Linear` does for batches of sequences. Where nobody else
         sees the memory, and the view shows all of it in its order, the view is the result: making
-        it again at each call would take longer than a short call does.
+        it again at each call would take longer than a short call does. Its base is made when
+        somebody asks for it (Note [Late bases]).
 
     Note [Turned results]
         Native code hands out row-major arrays. Where eager's result has its dimensions in another
@@ -111,7 +113,7 @@ class Outputs:
         if leaf._requires_grad and is_spent(self.recorder, leaf):
             return False
         whole = view.base._array
-        return leaf._array.size == whole.size and all(
+        return leaf.dtype is view.base.dtype and leaf._array.size == whole.size and all(
             array.flags.c_contiguous for array in (leaf._array, whole))  # fmt: skip
 
     def maker(self, leaf: Any) -> Any:
@@ -218,7 +220,7 @@ class Outputs:
         if entry.chain and self.is_all_there_is(leaf, entry):
             self.views.add(id(leaf))
             self.results.append(leaf)
-            return Direct(len(self.results) - 1)
+            return Whole(len(self.results) - 1, as_formulas(tuple(leaf._view.base.shape)))
         number = self.result_number(leaf, entry)
         order = self.orders.get(id(entry.memory))
         alone = history == "none" and self.results[number] is leaf

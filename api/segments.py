@@ -167,7 +167,7 @@ class End:
         effects = self.grad_effects or self.flag_effects or self.more_writes or self.assigned
         if self.structure is not None or effects:
             return False
-        return isinstance(self.makers[0], Direct) and self.makers[0].number == 0
+        return type(self.makers[0]) is Direct and self.makers[0].number == 0
 
     def count_writes(self, leaves: Any) -> None:
         """Versions count each write, also those that the graph has made one."""

@@ -256,6 +256,22 @@ class Direct(Maker):
         return context.results[self.number]
 
 
+class Whole(Direct):
+    """A result that shows all of a tensor with this shape; see Note [Late bases]."""
+
+    def __init__(self, number: int, shape: Any):
+        super().__init__(number)
+        self.shape = shape
+
+    def __call__(self, context: Any) -> Any:
+        value = context.results[self.number]
+        value._unseen = self.shape
+        return value
+
+    def at(self, sizes: Any) -> Maker:
+        return Whole(self.number, at_sizes(self.shape, sizes))
+
+
 class Converted(Maker):
     """A result handed out as Python's: by item(), tolist(), numpy(), float() or int()."""
 

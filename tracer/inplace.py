@@ -25,6 +25,7 @@ from .saved import SavedOutput, short_name
 from .storage import Storage
 from .tape import Node, OpNode, retain
 from .tensor import Tensor
+from .unseen import is_seen_as_view
 
 
 def bump(storage: Storage) -> None:
@@ -184,9 +185,9 @@ def check_history(target: Tensor) -> None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an "
                                "in-place operation.")  # fmt: skip
     elif target._requires_grad and target._node is None:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation."
-        )
+        what = "a view of a leaf" if is_seen_as_view(target) else "a leaf"
+        raise RuntimeError(f"{what} Variable that requires grad is being used in an in-place "
+                           "operation.")  # fmt: skip
 
 
 _INDIRECT = "its base or another view of its base has been modified inplace"

@@ -13,10 +13,11 @@ from typing import Any
 from ..ir.places import is_ours
 from .recorded import place_text
 from .tensor import Tensor
+from .unseen import is_seen_as_view
 
 FACTS: dict[str, Any] = {
     "is_leaf": lambda tensor: tensor._node is None,
-    "_is_view": lambda tensor: tensor._view is not None,
+    "_is_view": lambda tensor: is_seen_as_view(tensor),
     "is_inference": lambda tensor: tensor._mark == "inference",
     "retains_grad": lambda tensor: "_retains" in tensor.__dict__,
     "storage_offset": lambda tensor: tensor.storage_offset(),
@@ -77,7 +78,7 @@ class FactsSeen:
 
 
 def is_none(tensor: Tensor, fact: str) -> bool:
-    return (tensor._node if fact == "grad_fn" else tensor._view) is None
+    return tensor._node is None if fact == "grad_fn" else not is_seen_as_view(tensor)
 
 
 def asked_by_user() -> bool:

@@ -28,6 +28,7 @@ from .memory import TypedStorage, UntypedStorage, flat_memory
 from .storage import Storage, View
 from .tape import OpNode
 from .tensor import Tensor
+from .unseen import base_of, forget_base
 
 
 def look_anew(target: Tensor, function: Any, args: Any, kwargs: Any, forms: int) -> Tensor:
@@ -35,6 +36,7 @@ def look_anew(target: Tensor, function: Any, args: Any, kwargs: Any, forms: int)
     tracked = state.grad_enabled and target.requires_grad
     if tracked:
         check_history(target)
+    base_of(target)  # which is made of `target` as that is now
     may_have_views = target._view is None and target._storage is not None
     follows = getattr(state.top, "follows", None)
     followed = follows is not None and follows(target)
@@ -205,6 +207,7 @@ def set_(
     if array is None or size is not None:
         array = _looking_at(self, source, storage, storage_offset, size, stride)
     self._array, self._storage, self._view = array, storage, None
+    forget_base(self)
     return self
 
 

@@ -34,11 +34,13 @@ class _TensorMeta(Watched, type):
 class Tensor(Value, metaclass=_TensorMeta):
     """A multi-dimensional array that knows how it was computed."""
 
+    # `_unseen` is set in few; see Note [Late bases]
     # `_mark` says why a tensor has no history though its inputs had: "inference", or (how, place)
     __slots__ = ("__dict__", "__weakref__", "_array", "_grad", "_leaf", "_mark", "_node", "_nr",
-                 "_requires_grad", "_storage", "_view", "dtype")  # fmt: skip
+                 "_requires_grad", "_storage", "_unseen", "_view", "dtype")  # fmt: skip
 
     _array: np.ndarray
+    _unseen: tuple[int, ...]
     wrapped = False  # is it a Python number that is known at run time only?
     __array_priority__ = 1000
     __module__ = __name__.partition(".")[0]  # where users find it
@@ -129,11 +131,15 @@ class Tensor(Value, metaclass=_TensorMeta):
     @property
     def _base(self) -> Tensor | None:
         notify("fact_asked", self, "_base")
-        return None if self._view is None else self._view.base
+        from .unseen import base_of
+
+        return base_of(self)
 
     def _is_view(self) -> bool:
         notify("fact_asked", self, "_is_view")
-        return self._view is not None
+        from .unseen import is_seen_as_view
+
+        return is_seen_as_view(self)
 
     @property
     def data(self) -> Tensor:
@@ -160,6 +166,9 @@ class Tensor(Value, metaclass=_TensorMeta):
         self._array, self.dtype = new._array, new.dtype
         self._storage = Storage(new.storage_.root, self._version)
         self._view = None
+        from .unseen import forget_base
+
+        forget_base(self)
         epoch.advance()
 
     # --- autograd facts ---
@@ -318,7 +327,9 @@ class Tensor(Value, metaclass=_TensorMeta):
 
     def detach_(self) -> Tensor:
         """Cuts this tensor from its history."""
-        if self._view is not None:
+        from .unseen import is_seen_as_view
+
+        if is_seen_as_view(self):
             raise RuntimeError(
                 "Can't detach views in-place. Use detach() instead. If you are using "
                 "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
