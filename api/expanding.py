@@ -25,6 +25,7 @@ from .saved_values import nodes_behind, saved_in, storage_of
 from .tracer.generator import Generator
 from .tracer.pending import memory_of
 from .tracer.quiet import quiet, restore
+from .tracer.readers import readers
 from .tracer.saved import Freed, attach_edge
 from .tracer.storage import Storage
 from .tracer.tape import AccumulateGrad
@@ -35,26 +36,43 @@ class Unreadable(RuntimeError):
     """A value that backward needs was written since, or freed."""
 
 
+class Expansion:
+    """The edges of all results into nodes of ops, and what these ops were given and gave.
+
+    `counts` are the versions that results which the caller holds had.
+    """
+
+    __slots__ = ("counts", "edges", "results", "values")
+
+    def __init__(self, edges: list[Any], values: list[Tensor], results: list[Tensor], held: Any):
+        self.edges, self.values, self.results = edges, values, results
+        self.counts = {k: results[k].storage_.version for k in held}
+
+
 def edges_of(node: Any, error: Unreadable) -> list[Any]:
     """For each gradient that arrived: where it goes among the nodes of a node's ops."""
     part = node.expansion if node.expansion.__class__ is Part else None
-    if node.expansion is None or part is not None:
+    if node.expansion.__class__ is Expansion:
+        bring_up_to_date(node, node.expansion)
+    else:
         mode, token = state.grad_enabled, quiet()
         state.grad_enabled = True
         try:
-            edges, results = expansion(node)
+            made = expansion(node)
             if part is not None:
-                part.free(node, edges)
-                node.let_go()
+                part.free(node, made.edges)
+                readers.discard(node.reference)  # nothing is made of inputs again
         except Exception:
             raise RuntimeError(str(error)) from None  # zeros led to another error
         finally:
             state.grad_enabled = mode
             restore(token)
-        if part is None and not any(map(is_unreadable, nodes_behind(results))):
+        differentiable = node.split.function.differentiable
+        arrived = [made.results[differentiable[k]] for k in node.numbers]
+        if part is None and not any(map(is_unreadable, nodes_behind(arrived))):
             raise RuntimeError(str(error))  # it is another call's to read that
-        node.expansion = edges
-    return [node.expansion[number] for number in node.numbers]
+        node.expansion = made
+    return [node.expansion.edges[number] for number in node.numbers]
 
 
 def is_unreadable(node: Any) -> bool:
@@ -64,8 +82,8 @@ def is_unreadable(node: Any) -> bool:
     return any(storage_of(entry).version != version for entry, version in saved_in(node))
 
 
-def expansion(node: Any) -> tuple[list[Any], list[Tensor]]:
-    """The edges of all results, and those for which gradients arrived."""
+def expansion(node: Any) -> Expansion:
+    """The ops run again."""
     function = node.split.function
     graph = function.trace
     alive = node.inputs is not None
@@ -78,10 +96,10 @@ def expansion(node: Any) -> tuple[list[Any], list[Tensor]]:
     for number in node.spent:
         for inner in behind(differentiable[number], node.edges):
             inner.release(node.freed)
-    if alive:
-        bring_up_to_date(node, values, results)
     edges = [(tensor._node, tensor._nr) for tensor in differentiable]
-    return edges, [differentiable[k] for k in node.numbers]
+    made = Expansion(edges, values, results, node.results_held())
+    bring_up_to_date(node, made)
+    return made
 
 
 def behind(result: Tensor, edges: Any) -> list[Any]:
@@ -126,14 +144,14 @@ def link(node: Any, values: list[Tensor]) -> None:
             attach_edge(values[k], edge)
 
 
-def bring_up_to_date(node: Any, values: list[Tensor], results: list[Tensor]) -> None:
+def bring_up_to_date(node: Any, made: Expansion) -> None:
     """Memory and counts of inputs and results become what they are now."""
-    for tensor, value in zip(node.inputs, values):
+    for tensor, value in zip(node.inputs or (), made.values):
         storage = tensor._storage
         if storage is not None:
             value.storage_.version, value.storage_.written = storage.version, storage.written
         np.copyto(value._array, memory_of(tensor))
     for k, (array, storage, version) in node.results_held().items():
-        copy = results[k].storage_
-        copy.version, copy.written = copy.version + storage.version - version, storage.written
-        np.copyto(results[k]._array, array)
+        copy = made.results[k].storage_
+        copy.version, copy.written = made.counts[k] + storage.version - version, storage.written
+        np.copyto(made.results[k]._array, array)

@@ -171,6 +171,26 @@ def test_a_hook_wrote_before(body, writer, hooked, how):
     assert close(run(torch.compile), run(lambda f: f))
 
 
+@pytest.mark.parametrize("written", range(4))
+@pytest.mark.parametrize("hooked", range(4))
+def test_writes_before_a_third_backward(hooked, written):
+    def run(wrap):
+        tensors, f, found = leaves(), wrap(sums), []
+        raising = []
+        stops(tensors[hooked], "tensor", found, raising)
+        for _ in range(4):
+            y = f(*tensors)
+            for kept in (False, True, True):
+                raising[:] = [1] * (not kept)
+                found.append((attempt(lambda: y.backward(retain_graph=kept)), left(tensors)))  # noqa: B023
+            with torch.no_grad():
+                tensors[written].mul_(1.5)
+            found.append((attempt(y.backward), left(tensors)))
+        return found
+
+    assert close(run(torch.compile), run(lambda f: f))
+
+
 def test_behind_other_calls():
     """Only the call whose leaf has the hook is gone through in part."""
 
