@@ -222,7 +222,7 @@ def trained(name, options):
 @pytest.mark.parametrize("name, options", OPTIMIZERS, ids=str)
 def test_optimizers_update_large_parameters_to_the_same_bits(name, options, monkeypatch):
     expected, state = trained(name, options)
-    for module in ("optimizer", "written"):
+    for module in ("stepping", "written"):
         monkeypatch.setattr(f"wengert.optim.{module}.LARGE", 1000)
     runs = []
     run = Flat.run

@@ -25,16 +25,16 @@ class Adadelta(Optimizer):
                     "differentiable": differentiable}  # fmt: skip
         super().__init__(params, defaults)
 
-    def _start(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+    def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         kept["step"] = counter()
         kept["square_avg"] = zeros_for(parameter)
         kept["acc_delta"] = zeros_for(parameter)
 
-    def _settings(self, group: dict[str, Any]) -> Any:
+    def _wengert_settings(self, group: dict[str, Any]) -> Any:
         decay = read(group, "weight_decay") if given(group, "weight_decay") else None
         return read(group, "lr"), read(group, "rho"), read(group, "eps"), decay
 
-    def _update(self, settings: Any, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, settings: Any, param: Any, grad: Any, kept: Any) -> None:
         lr, rho, eps, weight_decay = settings
         kept["step"].add_(1)
         if weight_decay is not None:

@@ -31,7 +31,7 @@ class Adafactor(TensorwiseOptimizer):
                     "maximize": maximize}  # fmt: skip
         super().__init__(params, defaults)
 
-    def _start(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+    def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         kept["step"] = counter()
         if grad.ndim > 1:
             kept["row_var"] = grad.new_zeros((*grad.shape[:-1], 1))
@@ -39,11 +39,11 @@ class Adafactor(TensorwiseOptimizer):
         else:
             kept["variance"] = zeros_for(grad)
 
-    def _settings(self, group: dict[str, Any]) -> Any:
+    def _wengert_settings(self, group: dict[str, Any]) -> Any:
         decay = read(group, "weight_decay") if given(group, "weight_decay") else None
         return read(group, "lr"), group["beta2_decay"], group["eps"], group["d"], decay
 
-    def _update(self, settings: Any, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, settings: Any, param: Any, grad: Any, kept: Any) -> None:
         lr, beta2_decay, (eps1, eps2), d, weight_decay = settings
         eps1 = finfo(param.dtype).eps if eps1 is None else eps1
         step = number(kept["step"].add_(1))

@@ -34,7 +34,7 @@ class Adagrad(Optimizer):
         require_plain_fused(fused, foreach, differentiable)
         for group in self.param_groups:
             for parameter in group["params"]:
-                self._start(group, parameter, parameter, self.state[parameter])
+                self._wengert_start(group, parameter, parameter, self.state[parameter])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -44,7 +44,7 @@ class Adagrad(Optimizer):
                 group.setdefault(name, value)
             tensor_steps(self, group)
 
-    def _start(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+    def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         start = self.defaults["initial_accumulator_value"]
         kept["step"] = counter()
         kept["sum"] = full_like(
@@ -54,11 +54,11 @@ class Adagrad(Optimizer):
     def share_memory(self) -> None:
         """Nothing to do: threads share memory anyway."""
 
-    def _settings(self, group: dict[str, Any]) -> Any:
+    def _wengert_settings(self, group: dict[str, Any]) -> Any:
         decay = read(group, "weight_decay") if given(group, "weight_decay") else None
         return read(group, "lr"), read(group, "lr_decay"), read(group, "eps"), decay
 
-    def _update(self, settings: Any, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, settings: Any, param: Any, grad: Any, kept: Any) -> None:
         lr, lr_decay, eps, weight_decay = settings
         step = kept["step"].add_(1).value()
         if weight_decay is not None:

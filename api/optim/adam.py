@@ -69,14 +69,14 @@ class Adam(Optimizer):
                 group.setdefault(name, None)
             tensor_steps(self, group)
 
-    def _start(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+    def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         kept["step"] = counter()
         kept["exp_avg"] = zeros_for(parameter)
         kept["exp_avg_sq"] = zeros_for(parameter)
         if group["amsgrad"]:
             kept["max_exp_avg_sq"] = zeros_for(parameter)
 
-    def _settings(self, group: dict[str, Any]) -> Settings:
+    def _wengert_settings(self, group: dict[str, Any]) -> Settings:
         lr, beta1, beta2 = read(group, "lr"), read(group, "betas", 0), read(group, "betas", 1)
         return Settings(
             lr, beta1, beta2, 1 - beta1, 1 - beta2, read(group, "eps"),
@@ -84,7 +84,7 @@ class Adam(Optimizer):
             group["decoupled_weight_decay"], group["amsgrad"],
         )  # fmt: skip
 
-    def _update(self, h: Settings, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, h: Settings, param: Any, grad: Any, kept: Any) -> None:
         step = kept["step"].add_(1).value()
         if h.weight_decay is not None:
             if h.decoupled:

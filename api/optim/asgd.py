@@ -23,18 +23,18 @@ class ASGD(Optimizer):
                     "differentiable": differentiable, "capturable": capturable}  # fmt: skip
         super().__init__(params, defaults)
 
-    def _start(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+    def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         kept["step"] = counter()
         kept["eta"] = counter(float(group["lr"]))
         kept["mu"] = counter(1.0)
         kept["ax"] = zeros_for(parameter)
 
-    def _settings(self, group: dict[str, Any]) -> Any:
+    def _wengert_settings(self, group: dict[str, Any]) -> Any:
         decay = read(group, "weight_decay") if given(group, "weight_decay") else None
         return (read(group, "lr"), read(group, "lambd"), read(group, "alpha"), read(group, "t0"),
                 decay)  # fmt: skip
 
-    def _update(self, settings: Any, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, settings: Any, param: Any, grad: Any, kept: Any) -> None:
         lr, lambd, alpha, t0, weight_decay = settings
         step = kept["step"].add_(1).value()
         if weight_decay is not None:

@@ -50,16 +50,6 @@ class LBFGS(Optimizer):
             target.add_(update[start : start + count].view_as(target), alpha=step_size)
             start += count
 
-    def _evaluate(self, closure: Callable[[], Any], t: float, direction: Tensor) -> Any:
-        """Loss and gradient a step away; the parameters stay as they are."""
-        before = [parameter.clone() for parameter in self._params]
-        self._add_grad(t, direction)
-        loss = float(closure())
-        grad = self._gather_flat_grad()
-        for parameter, value in zip(self._params, before):
-            parameter.copy_(value)
-        return loss, grad
-
     # --- the step ---
 
     @no_grad()
@@ -74,89 +64,104 @@ class LBFGS(Optimizer):
         kept["func_evals"] += 1
         grad = self._gather_flat_grad()
         if float(grad.abs().max()) > group["tolerance_grad"]:
-            self._iterate(closure, group, kept, float(first_loss), grad)
+            _iterate(self, closure, group, kept, float(first_loss), grad)
         return first_loss
 
-    def _iterate(self, closure: Any, group: Any, kept: Any, loss: float, grad: Tensor) -> None:
-        memory = {name: kept.get(name) for name in _REMEMBERED}
-        evaluations = 1
-        for iteration in range(1, group["max_iter"] + 1):
-            kept["n_iter"] += 1
-            direction = self._direction(memory, grad, kept["n_iter"] == 1, group["history_size"])
-            memory["d"] = direction
-            memory["prev_flat_grad"] = grad.clone()
-            memory["prev_loss"] = loss
-            t = group["lr"].item() if isinstance(group["lr"], Tensor) else group["lr"]
-            if kept["n_iter"] == 1:
-                t = min(1.0, 1.0 / float(grad.abs().sum())) * t
-            memory["t"] = t
-            slope = float(grad.dot(direction))
-            if slope > -group["tolerance_change"]:
-                break
-            last = iteration == group["max_iter"]
-            start = Point(0.0, loss, grad, slope)
-            loss, grad, memory["t"], used = self._move(
-                closure, group, start, t, direction, group["max_eval"] - evaluations, last
-            )
-            evaluations += used
-            kept["func_evals"] += used
-            if last or self._finished(group, memory, loss, grad, evaluations):
-                break
-            kept.setdefault("al", [None] * group["history_size"])
-        kept.update(memory)
 
-    def _finished(
-        self, group: Any, memory: Any, loss: float, grad: Tensor, evaluations: int
-    ) -> bool:
-        return (
-            evaluations >= group["max_eval"]
-            or float(grad.abs().max()) <= group["tolerance_grad"]
-            or float(memory["d"].mul(memory["t"]).abs().max()) <= group["tolerance_change"]
-            or abs(loss - memory["prev_loss"]) < group["tolerance_change"]
+def _evaluate(optimizer: LBFGS, closure: Callable[[], Any], t: float, direction: Tensor) -> Any:
+    """Loss and gradient a step away; the parameters stay as they are."""
+    before = [parameter.clone() for parameter in optimizer._params]
+    optimizer._add_grad(t, direction)
+    loss = float(closure())
+    grad = optimizer._gather_flat_grad()
+    for parameter, value in zip(optimizer._params, before):
+        parameter.copy_(value)
+    return loss, grad
+
+
+def _iterate(
+    optimizer: LBFGS, closure: Any, group: Any, kept: Any, loss: float, grad: Tensor
+) -> None:
+    memory = {name: kept.get(name) for name in _REMEMBERED}
+    evaluations = 1
+    for iteration in range(1, group["max_iter"] + 1):
+        kept["n_iter"] += 1
+        direction = _direction(memory, grad, kept["n_iter"] == 1, group["history_size"])
+        memory["d"] = direction
+        memory["prev_flat_grad"] = grad.clone()
+        memory["prev_loss"] = loss
+        t = group["lr"].item() if isinstance(group["lr"], Tensor) else group["lr"]
+        if kept["n_iter"] == 1:
+            t = min(1.0, 1.0 / float(grad.abs().sum())) * t
+        memory["t"] = t
+        slope = float(grad.dot(direction))
+        if slope > -group["tolerance_change"]:
+            break
+        last = iteration == group["max_iter"]
+        start = Point(0.0, loss, grad, slope)
+        loss, grad, memory["t"], used = _move(
+            optimizer, closure, group, start, t, direction, group["max_eval"] - evaluations, last
         )
+        evaluations += used
+        kept["func_evals"] += used
+        if last or _finished(group, memory, loss, grad, evaluations):
+            break
+        kept.setdefault("al", [None] * group["history_size"])
+    kept.update(memory)
 
-    def _move(self, closure: Any, group: Any, start: Point, t: float, direction: Tensor,
-              limit: int, last: bool) -> Any:  # fmt: skip
-        """Takes one step along `direction`; returns loss, gradient, length and evaluations."""
-        if group["line_search_fn"] is not None:
-            if group["line_search_fn"] != "strong_wolfe":
-                raise RuntimeError("only 'strong_wolfe' is supported")
-            search = Search(
-                lambda length: self._evaluate(closure, length, direction), direction, start, limit
-            )
-            found = search.run(t)
-            self._add_grad(found.t, direction)
-            return found.loss, found.grad, found.t, search.evaluations
-        self._add_grad(t, direction)
-        if last:  # nobody will look at the loss there
-            return start.loss, start.grad, t, 0
-        loss = float(closure())
-        return loss, self._gather_flat_grad(), t, 1
 
-    def _direction(self, memory: Any, grad: Tensor, first: bool, history_size: int) -> Tensor:
-        """Minus the gradient times the inverse Hessian that the last steps suggest."""
-        if first:
-            memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
-            return grad.neg()
-        change = grad.sub(memory["prev_flat_grad"])
-        step = memory["d"].mul(memory["t"])
-        product = change.dot(step)
-        changes, steps, inverses = memory["old_dirs"], memory["old_stps"], memory["ro"]
-        if product > 1e-10:
-            if len(changes) == history_size:
-                for listed in (changes, steps, inverses):
-                    listed.pop(0)
-            changes.append(change)
-            steps.append(step)
-            inverses.append(1.0 / product)
-            memory["H_diag"] = product / change.dot(change)
-        q = grad.neg()
-        factors: list[Any] = [None] * len(changes)
-        for k in range(len(changes) - 1, -1, -1):
-            factors[k] = steps[k].dot(q) * inverses[k]
-            q.add_(changes[k], alpha=-factors[k].item())
-        r = q.mul(memory["H_diag"])
-        for k in range(len(changes)):
-            back = changes[k].dot(r) * inverses[k]
-            r.add_(steps[k], alpha=(factors[k] - back).item())
-        return r
+def _finished(group: Any, memory: Any, loss: float, grad: Tensor, evaluations: int) -> bool:
+    return (
+        evaluations >= group["max_eval"]
+        or float(grad.abs().max()) <= group["tolerance_grad"]
+        or float(memory["d"].mul(memory["t"]).abs().max()) <= group["tolerance_change"]
+        or abs(loss - memory["prev_loss"]) < group["tolerance_change"]
+    )
+
+
+def _move(optimizer: LBFGS, closure: Any, group: Any, start: Point, t: float, direction: Tensor,
+          limit: int, last: bool) -> Any:  # fmt: skip
+    """Takes one step along `direction`; returns loss, gradient, length and evaluations."""
+    if group["line_search_fn"] is not None:
+        if group["line_search_fn"] != "strong_wolfe":
+            raise RuntimeError("only 'strong_wolfe' is supported")
+        search = Search(
+            lambda length: _evaluate(optimizer, closure, length, direction), direction, start, limit
+        )
+        found = search.run(t)
+        optimizer._add_grad(found.t, direction)
+        return found.loss, found.grad, found.t, search.evaluations
+    optimizer._add_grad(t, direction)
+    if last:  # nobody will look at the loss there
+        return start.loss, start.grad, t, 0
+    loss = float(closure())
+    return loss, optimizer._gather_flat_grad(), t, 1
+
+
+def _direction(memory: Any, grad: Tensor, first: bool, history_size: int) -> Tensor:
+    """Minus the gradient times the inverse Hessian that the last steps suggest."""
+    if first:
+        memory.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+        return grad.neg()
+    change = grad.sub(memory["prev_flat_grad"])
+    step = memory["d"].mul(memory["t"])
+    product = change.dot(step)
+    changes, steps, inverses = memory["old_dirs"], memory["old_stps"], memory["ro"]
+    if product > 1e-10:
+        if len(changes) == history_size:
+            for listed in (changes, steps, inverses):
+                listed.pop(0)
+        changes.append(change)
+        steps.append(step)
+        inverses.append(1.0 / product)
+        memory["H_diag"] = product / change.dot(change)
+    q = grad.neg()
+    factors: list[Any] = [None] * len(changes)
+    for k in range(len(changes) - 1, -1, -1):
+        factors[k] = steps[k].dot(q) * inverses[k]
+        q.add_(changes[k], alpha=-factors[k].item())
+    r = q.mul(memory["H_diag"])
+    for k in range(len(changes)):
+        back = changes[k].dot(r) * inverses[k]
+        r.add_(steps[k], alpha=(factors[k] - back).item())
+    return r

@@ -33,13 +33,13 @@ class Muon(TensorwiseOptimizer):
                     raise ValueError("Muon only supports 2D parameters whereas we found a "
                                      f"parameter with size: {parameter.size()}")  # fmt: skip
 
-    def _start(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+    def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         kept["momentum_buffer"] = zeros_for(grad)
 
-    def _settings(self, group: dict[str, Any]) -> Any:
+    def _wengert_settings(self, group: dict[str, Any]) -> Any:
         return (read(group, "lr"), read(group, "weight_decay"), read(group, "momentum"), group)
 
-    def _update(self, settings: Any, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, settings: Any, param: Any, grad: Any, kept: Any) -> None:
         lr, weight_decay, momentum, group = settings
         kept["momentum_buffer"].lerp_(grad, 1 - momentum)
         update = kept["momentum_buffer"]

@@ -28,19 +28,19 @@ class NAdam(Optimizer):
                     "differentiable": differentiable}  # fmt: skip
         super().__init__(params, defaults)
 
-    def _start(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+    def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         kept["step"] = counter()
         kept["mu_product"] = counter(1.0)
         kept["exp_avg"] = zeros_for(parameter)
         kept["exp_avg_sq"] = zeros_for(parameter)
 
-    def _settings(self, group: dict[str, Any]) -> Any:
+    def _wengert_settings(self, group: dict[str, Any]) -> Any:
         decay = read(group, "weight_decay") if given(group, "weight_decay") else None
         return (read(group, "lr"), read(group, "betas", 0), read(group, "betas", 1),
                 read(group, "eps"), decay, read(group, "momentum_decay"),
                 group["decoupled_weight_decay"])  # fmt: skip
 
-    def _update(self, settings: Any, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, settings: Any, param: Any, grad: Any, kept: Any) -> None:
         lr, beta1, beta2, eps, weight_decay, momentum_decay, decoupled = settings
         step = kept["step"].add_(1).value()
         if weight_decay is not None:

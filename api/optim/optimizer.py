@@ -1,12 +1,4 @@
-"""`Optimizer`: parameter groups, state, hooks; and the walk over parameters of a step.
-
-Note [State made in a step]
-    The first step makes the state of each parameter by `_start`, which looks at sizes, dtypes and
-    options only, and then runs the formula that all later steps run. So a recording of it need not
-    wait for the second step: state is made outside of what is recorded, and the formula finds it
-    as tensors from outside, as it will at every later call. State that a formula itself adds (the
-    momentum of `SGD`, which begins as a gradient) makes the first step one of its own kind.
-"""
+"""`Optimizer`: parameter groups, state, hooks; `stepping.py` has the walk of a step."""
 
 from __future__ import annotations
 
@@ -18,19 +10,16 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from .. import view_as_complex, view_as_real
-from ..ir.bind import interpreting, state
 from ..ir.types import default_dtype, float32, float64
 from ..nn.modules._names import typename
 from ..nn.modules.module import clear_grad
 from ..tracer.creation import full, zeros_like
 from ..tracer.hooks import RemovableHandle
-from ..tracer.large import LARGE
 from ..tracer.modes import enable_grad, set_grad_enabled
 from ..tracer.quiet import quiet, restore
 from ..tracer.tensor import Tensor
 from ..unwritten import unwritten
-from .buffers import ArrayBuffer, TensorBuffer, finish, runs_on_arrays
+from .stepping import step_group, update_one
 
 
 class _Required:
@@ -69,8 +58,9 @@ def counter(start: float = 0.0) -> Tensor:
 class Optimizer:
     """Base of all optimizers: Optimizer(params, defaults).
 
-    Ours give `_start` (the state of a parameter) and `_update` (the formula, on buffers); the
-    user's may override `step` itself.
+    Ours give `_wengert_start` (the state of a parameter) and `_wengert_update` (the formula, on
+    buffers), names that users will not choose for methods of theirs; the user's may override
+    `step` itself.
     """
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
@@ -113,7 +103,7 @@ class Optimizer:
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """step(closure=None): updates every parameter that has a gradient."""
-        if type(self)._update is Optimizer._update:
+        if type(self)._wengert_update is Optimizer._wengert_update:
             raise unwritten(self, "step")
         loss = None
         with set_grad_enabled(bool(self.defaults.get("differentiable", False))):
@@ -123,92 +113,29 @@ class Optimizer:
             token = quiet()
             try:
                 for group in self.param_groups:
-                    self._step_group(group)
+                    step_group(self, group)
             finally:
                 restore(token)
         return loss
 
-    def _step_group(self, group: dict[str, Any]) -> None:
-        settings = self._settings(group)
-        maximize = group.get("maximize", False)
-        for parameter in group["params"]:
-            grad = parameter._grad if state.top is state.bottom else parameter.grad
-            if grad is None:
-                continue
-            kept = self._kept(group, parameter)
-            if not kept:
-                self._begin(group, parameter, grad, kept)
-            self._update_one(settings, maximize, parameter, grad, kept)
+    def _wengert_update_one(
+        self, settings: Any, maximize: bool, parameter: Any, grad: Any, kept: Any
+    ) -> None:
+        """Updates one parameter and its state."""
+        update_one(self, settings, maximize, parameter, grad, kept)
 
-    def _begin(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
-        """Makes the state of a parameter; see Note [State made in a step]."""
-        listener = getattr(state.top, "state_begins", None)
-        apart = listener is not None and listener(self, parameter)
-        with interpreting(state.bottom if apart else state.top):
-            self._start(group, parameter, grad, kept)
-
-    def _update_one(self, settings: Any, maximize: bool, parameter: Any, grad: Any, kept: Any):
-        """Runs the formula on buffers of the parameter, its gradient and its state."""
-        values = {k: v for k, v in kept.items() if isinstance(v, Tensor)}
-        if runs_on_arrays((parameter, grad, *values.values())):
-            if parameter._array.size >= LARGE and self._update_large(
-                settings, maximize, parameter, grad, values
-            ):
-                return
-            buffers = {k: ArrayBuffer(v._array) for k, v in values.items()}
-            target, slope = ArrayBuffer(parameter._array), ArrayBuffer(grad._array)
-            self._update(settings, target, slope.neg() if maximize else slope, buffers)
-            finish([(parameter, target), *((values[k], buffers[k]) for k in values)])
-            self._keep(kept, buffers, parameter)
-            return
-        parts = {"": parameter, " ": grad, **values}
-        if parameter.is_complex():
-            parts = {k: view_as_real(v) if v.is_complex() else v for k, v in parts.items()}
-        wrapped = {k: TensorBuffer(v) for k, v in parts.items()}
-        target, slope = wrapped.pop(""), wrapped.pop(" ")
-        self._update(settings, target, slope.neg() if maximize else slope, wrapped)
-        self._keep(kept, wrapped, parameter)
-
-    def _update_large(self, settings: Any, maximize: bool, parameter: Any, grad: Any, values: Any):
-        """Runs the formula as one native kernel, if it can; see written.py."""
-        from . import written
-
-        def formula(buffers: dict[str, Any]) -> None:
-            target, slope = buffers.pop(""), buffers.pop(" ")
-            self._update(settings, target, slope.neg() if maximize else slope, buffers)
-            buffers.update({"": target, " ": slope})
-
-        tensors = {"": parameter, " ": grad, **values}
-        writes = written.update(formula, {name: t._array for name, t in tensors.items()})
-        if writes is None:
-            return False
-        for name, count in writes.items():
-            if count:
-                tensors[name].storage_.version += count
-        return True
-
-    def _keep(self, kept: dict[str, Any], buffers: dict[str, Any], parameter: Tensor) -> None:
-        """State the formula added becomes tensors."""
-        for name, buffer in buffers.items():
-            if name not in kept or kept[name] is None:
-                if isinstance(buffer, ArrayBuffer):
-                    kept[name] = Tensor._wrap(buffer.array, parameter.dtype)
-                else:
-                    made = buffer.tensor.detach()
-                    kept[name] = view_as_complex(made) if parameter.is_complex() else made
-
-    def _kept(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
+    def _wengert_kept(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
         """The state of a parameter, empty before its first step."""
         return self.state[parameter]
 
-    def _settings(self, group: dict[str, Any]) -> Any:
+    def _wengert_settings(self, group: dict[str, Any]) -> Any:
         """The hyper-parameters of a group, read once per step."""
         return None
 
-    def _start(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+    def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         """Makes the state of a parameter."""
 
-    def _update(self, settings: Any, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, settings: Any, param: Any, grad: Any, kept: Any) -> None:
         """The formula: changes `param` and `kept` in place."""
         raise NotImplementedError
 
@@ -294,27 +221,21 @@ class Optimizer:
         """`hook(optimizer, args, kwargs)` after each step."""
         return RemovableHandle(self._optimizer_step_post_hooks, hook)
 
-    def _add(self, table: str, hook: Callable[..., Any], prepend: bool) -> RemovableHandle:
-        handle = RemovableHandle(getattr(self, table), hook)
-        if prepend:
-            getattr(self, table).move_to_end(handle.id, last=False)
-        return handle
-
     def register_state_dict_pre_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
         """`hook(optimizer)` before `state_dict()`."""
-        return self._add("_optimizer_state_dict_pre_hooks", hook, prepend)
+        return _add(self, "_optimizer_state_dict_pre_hooks", hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Any, prepend: bool = False) -> RemovableHandle:
         """`hook(optimizer, state_dict)` after `state_dict()`; it may return another."""
-        return self._add("_optimizer_state_dict_post_hooks", hook, prepend)
+        return _add(self, "_optimizer_state_dict_post_hooks", hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Any, prepend: bool = False) -> Any:
         """`hook(optimizer, state_dict)` before loading; it may return another."""
-        return self._add("_optimizer_load_state_dict_pre_hooks", hook, prepend)
+        return _add(self, "_optimizer_load_state_dict_pre_hooks", hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Any, prepend: bool = False) -> Any:
         """`hook(optimizer)` after loading."""
-        return self._add("_optimizer_load_state_dict_post_hooks", hook, prepend)
+        return _add(self, "_optimizer_load_state_dict_post_hooks", hook, prepend)
 
     # --- state ---
 
@@ -400,3 +321,10 @@ def cast(parameter: Tensor, value: Any, key: Any = None) -> Any:
 def zeros_for(parameter: Tensor) -> Tensor:
     """State of the parameter's shape and dtype."""
     return zeros_like(parameter)
+
+
+def _add(optimizer: Any, table: str, hook: Any, prepend: bool) -> RemovableHandle:
+    handle = RemovableHandle(getattr(optimizer, table), hook)
+    if prepend:
+        getattr(optimizer, table).move_to_end(handle.id, last=False)
+    return handle

@@ -36,7 +36,7 @@ class RMSprop(Optimizer):
                     "differentiable": differentiable}  # fmt: skip
         super().__init__(params, defaults)
 
-    def _start(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+    def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         kept["step"] = counter()
         kept["square_avg"] = zeros_for(parameter)
         if group["momentum"] > 0:
@@ -44,14 +44,14 @@ class RMSprop(Optimizer):
         if group["centered"]:
             kept["grad_avg"] = zeros_for(parameter)
 
-    def _settings(self, group: dict[str, Any]) -> Settings:
+    def _wengert_settings(self, group: dict[str, Any]) -> Settings:
         return Settings(
             read(group, "lr"), read(group, "alpha"), read(group, "eps"),
             read(group, "weight_decay") if given(group, "weight_decay") else None,
             read(group, "momentum") if given(group, "momentum") else None, group["centered"],
         )  # fmt: skip
 
-    def _update(self, h: Settings, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, h: Settings, param: Any, grad: Any, kept: Any) -> None:
         kept["step"].add_(1)
         if h.weight_decay is not None:
             grad = grad.add(param, alpha=h.weight_decay)

@@ -27,16 +27,16 @@ class Rprop(Optimizer):
                     "capturable": capturable}  # fmt: skip
         super().__init__(params, defaults)
 
-    def _start(self, group: Any, parameter: Tensor, grad: Tensor, kept: dict[str, Any]) -> None:
+    def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         lr = float(group["lr"])
         kept["step"] = counter()
         kept["prev"] = zeros_for(parameter)
         kept["step_size"] = full_like(grad, complex(lr, lr) if parameter.is_complex() else lr)
 
-    def _settings(self, group: dict[str, Any]) -> Any:
+    def _wengert_settings(self, group: dict[str, Any]) -> Any:
         return tuple(read(group, name, k) for name in ("etas", "step_sizes") for k in (0, 1))
 
-    def _update(self, settings: Any, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, settings: Any, param: Any, grad: Any, kept: Any) -> None:
         shrink, grow, smallest, largest = settings
         kept["step"].add_(1)
         agreement = grad.mul(kept["prev"])

@@ -50,10 +50,10 @@ class SGD(Optimizer):
                 group.setdefault(name, False)
             group.setdefault("foreach", None)
 
-    def _kept(self, group: dict[str, Any], parameter: Any) -> dict[str, Any]:
+    def _wengert_kept(self, group: dict[str, Any], parameter: Any) -> dict[str, Any]:
         return self.state[parameter] if given(group, "momentum") else {}
 
-    def _settings(self, group: dict[str, Any]) -> Settings:
+    def _wengert_settings(self, group: dict[str, Any]) -> Settings:
         return Settings(
             read(group, "lr"),
             read(group, "momentum") if given(group, "momentum") else None,
@@ -62,7 +62,7 @@ class SGD(Optimizer):
             group["nesterov"],
         )
 
-    def _update(self, h: Settings, param: Any, grad: Any, kept: dict[str, Any]) -> None:
+    def _wengert_update(self, h: Settings, param: Any, grad: Any, kept: Any) -> None:
         if h.weight_decay is not None:
             grad = grad.add(param, alpha=h.weight_decay)
         if h.momentum is not None:

@@ -150,16 +150,16 @@ class SWALR(LRScheduler):
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
 
-    def _share(self, step: float) -> float:
+    def _wengert_share(self, step: float) -> float:
         """How much of the final rate there is after `step` epochs."""
         t = max(0, min(1, step / max(1, self.anneal_epochs)))
         return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
-        before, now = self._share(step - 1), self._share(step)
+        before, now = self._wengert_share(step - 1), self._wengert_share(step)
         rates = []
         for group in self.optimizer.param_groups:
             last = group["swa_lr"]

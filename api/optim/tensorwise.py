@@ -9,12 +9,14 @@ from .optimizer import Optimizer
 
 
 class TensorwiseOptimizer(Optimizer):
-    """`_update` gets the parameter, its gradient and its state as tensors, not as buffers."""
+    """`_wengert_update` gets the parameter, its gradient and its state as tensors, no buffers."""
 
-    def _update_one(self, settings: Any, maximize: bool, parameter: Any, grad: Any, kept: Any):
+    def _wengert_update_one(
+        self, settings: Any, maximize: bool, parameter: Any, grad: Any, kept: Any
+    ) -> None:
         if parameter.is_complex():
             raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
-        self._update(settings, parameter, -grad if maximize else grad, kept)
+        self._wengert_update(settings, parameter, -grad if maximize else grad, kept)
 
 
 def require_at_least(low: float, **values: Any) -> None:

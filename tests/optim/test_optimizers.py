@@ -17,7 +17,7 @@ RECORDED = json.loads(RECORDS.read_text())
 @pytest.mark.parametrize("text", OPTIMIZERS)
 def test_trajectories_are_torchs(text, form, monkeypatch):
     if form == "ops":  # as a recording runs the formulas
-        monkeypatch.setattr(wengert.optim.optimizer, "runs_on_arrays", lambda tensors: False)
+        monkeypatch.setattr(wengert.optim.stepping, "runs_on_arrays", lambda tensors: False)
     found, expected = optimize(torch, text), dict(RECORDED[text])
     assert found.pop("path") == [pytest.approx(row, rel=1e-7, abs=1e-9)
                                  for row in expected.pop("path")]  # fmt: skip

@@ -74,7 +74,7 @@ def watch_steps(optimizer: Any) -> None:
 
 
 class LRScheduler:
-    """Base of schedulers. Ours give `_rates()`; the user's may override `get_lr()`."""
+    """Base of schedulers. Ours give `_wengert_rates()`; the user's may override `get_lr()`."""
 
     _get_lr_called_within_step = False
     _is_initial = False
@@ -120,14 +120,14 @@ class LRScheduler:
 
     def get_lr(self) -> list[Any]:
         """The learning rates of this epoch; called by `step`."""
-        if type(self)._rates is LRScheduler._rates:
+        if type(self)._wengert_rates is LRScheduler._wengert_rates:
             raise unwritten(self, "get_lr")
         if not self._get_lr_called_within_step:
             warnings.warn("To get the last learning rate computed by the scheduler, please use "
                           "`get_last_lr()`.", UserWarning, stacklevel=2)  # fmt: skip
-        return self._rates()
+        return self._wengert_rates()
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         raise NotImplementedError
 
     def _current(self) -> list[Any]:

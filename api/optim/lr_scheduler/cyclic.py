@@ -85,7 +85,7 @@ class CyclicLR(_WithMomentum):
             return 1 / (2.0 ** (x - 1))
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         if x <= self.step_ratio:
@@ -135,7 +135,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         height = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return [self.eta_min + (base - self.eta_min) * height / 2 for base in self.base_lrs]
 
@@ -239,7 +239,7 @@ class OneCycleLR(_WithMomentum):
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is "

@@ -43,7 +43,7 @@ class _ByFunction(LRScheduler):
 class LambdaLR(_ByFunction):
     """LambdaLR(optimizer, lr_lambda): the initial rate times lr_lambda(epoch)."""
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
 
 
@@ -58,7 +58,7 @@ class MultiplicativeLR(_ByFunction):
                 )
         super().__init__(optimizer, lr_lambda, last_epoch)
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         if self._is_initial:
             return self._current()
         groups = self.optimizer.param_groups
@@ -74,7 +74,7 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
             return self._current()
         return self._times(self.gamma)
@@ -92,7 +92,7 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         if self.last_epoch not in self.milestones:
             return self._current()
         return self._times(self.gamma ** self.milestones[self.last_epoch])
@@ -113,7 +113,7 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._times(self.factor)
         if self.last_epoch != self.total_iters:
@@ -148,7 +148,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._times(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -170,7 +170,7 @@ class ExponentialLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         return self._current() if self._is_initial else self._times(self.gamma)
 
     def _get_closed_form_lr(self) -> list[Any]:
@@ -186,7 +186,7 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._current()
         left = 1.0 - self.last_epoch / self.total_iters
@@ -207,7 +207,7 @@ class CosineAnnealingLR(LRScheduler):
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def _rates(self) -> list[Any]:
+    def _wengert_rates(self) -> list[Any]:
         if self._is_initial:
             return self._current()
         epoch, groups = self.last_epoch, self.optimizer.param_groups
