@@ -73,3 +73,10 @@ def test_outside_and_inside():
     b.sin_()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.backward()
+
+
+def test_the_old_value_that_a_write_itself_needs_is_kept():
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        x.clone().pow_(3).sum().backward()
+    assert x.grad.tolist() == [3, 12, 27]

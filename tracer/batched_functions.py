@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..ir.bind import state
 from .batching import BatchedTensor, Batching
-from .function import Function, FunctionCtx, apply, backward_of
+from .function import Function, FunctionCtx, apply, backward_of, without_setup_context
 from .modes import set_grad_mode
 from .tensor import Tensor
 
@@ -37,10 +37,7 @@ class VmapInfo(NamedTuple):
 def check_rule(cls: Any, batched: bool) -> None:
     """Can `cls` be called inside vmap, with examples of the batch?"""
     if cls.setup_context is Function.setup_context:
-        raise RuntimeError(
-            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
-            "jacrev, ...), it must override the setup_context staticmethod. " + _DETAILS
-        )
+        raise without_setup_context()
     own = cls.vmap is not Function.vmap
     if batched and own and cls.generate_vmap_rule:
         raise RuntimeError(

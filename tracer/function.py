@@ -329,6 +329,8 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     mapping = getattr(state.top, "call_function", None)
     if mapping is not None and not recording:
         return mapping(cls, args, enabled)
+    if state.levels and mapping is None and cls.setup_context is Function.setup_context:
+        raise without_setup_context()
     with no_grad():
         if cls.setup_context is not Function.setup_context or mapping is not None:
             result = cls.forward(*args) if mapping is None else mapping(cls, args, enabled)
@@ -341,6 +343,15 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     if recording:
         notify("custom_function", node, [t for _, t in tensors], outputs)
     return outputs[0] if single else tuple(outputs)
+
+
+def without_setup_context() -> RuntimeError:
+    """Transforms of functions run forward and what it sets up apart."""
+    return RuntimeError(
+        "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, "
+        "...), it must override the setup_context staticmethod. For more details, please see "
+        "https://pytorch.org/docs/main/notes/extending.func.html"
+    )
 
 
 def once_differentiable(function: Any) -> Any:

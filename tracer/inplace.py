@@ -17,6 +17,7 @@ from ..ir.bind import state
 from ..ir.places import describe_place, user_place
 from ..ir.types import FLOAT, TensorType, type_word
 from .eager import history, run
+from .hooks import active
 from .overlap import check_operands, run_in_turns, shows_twice
 from .quiet import quiet, restore
 from .readers import announce_write, readers
@@ -67,8 +68,9 @@ def run_inplace(
         before = Tensor._wrap(target._array, target.dtype)
     else:
         check_history(target)
-        # The old value may be saved by several nodes where the function is made of several ops.
-        before = shadow(target, copied=op is None)
+        # The old value may be saved by several nodes where the function is made of several ops,
+        # and hooks may keep what they are given.
+        before = shadow(target, copied=op is None or bool(active.saved))
     watcher = getattr(state.top, "aliased", None)
     if watcher is not None:
         watcher(target, before)
@@ -185,11 +187,11 @@ def check_history(target: Tensor) -> None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an "
                                "in-place operation.")  # fmt: skip
     elif target._requires_grad and target._node is None:
-        what = "a view of a leaf" if is_seen_as_view(target) else "a leaf"
-        raise RuntimeError(f"{what} Variable that requires grad is being used in an in-place "
-                           "operation.")  # fmt: skip
+        raise RuntimeError(_LEAF.replace("a leaf", "a view of a leaf")
+                           if is_seen_as_view(target) else _LEAF)  # fmt: skip
 
 
+_LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
 _INDIRECT = "its base or another view of its base has been modified inplace"
 _AMBIGUOUS = (
     "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
@@ -211,6 +213,8 @@ def check_view(target: Tensor, what: str) -> None:
         raise RuntimeError(
             f"A view was created in {mode} mode and {what} {now}. {_AMBIGUOUS.format(block)}"
         )
+    if origin == "level":
+        raise RuntimeError(_LEAF)
     if origin == "multi":
         mode = " with grad mode enabled" if target._node is None else ""
         raise RuntimeError(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..ir.bind import state
 from .hooks import saved_tensors_hooks
 from .readers import readers, reads_later
 from .storage import owner_of
@@ -60,6 +61,36 @@ class SavedValues:
         """Lets go of everything."""
         self.original.clear()
         self.cloned.clear()
+
+
+class PushedValues(SavedValues):
+    """What a function saved that forward mode differentiates, which may write over anything.
+
+    Its nodes may be pulled at any later time: they hold this by their hooks.
+    """
+
+    def unpack(self, handle: _Handle) -> Tensor:
+        found = self.cloned.get(handle)
+        return self.original[handle] if found is None else found
+
+
+class _Keeping(saved_tensors_hooks):
+    keeps = True
+
+
+@contextlib.contextmanager
+def values_kept() -> Iterator[None]:
+    """A block in which tensors that nodes save may be written; the nodes find what they saved.
+
+    Recordings and batches save values of their own kinds; they check for writes as ever.
+    """
+    if state.top is not state.bottom:
+        yield
+        return
+    values = PushedValues()
+    reads_later(values)
+    with _Keeping(values.pack, values.unpack):
+        yield
 
 
 @contextlib.contextmanager

@@ -31,6 +31,15 @@ class _TensorMeta(Watched, type):
         return made
 
 
+_TRANSFORMED = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using "
+    "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "
+    "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, "
+    "vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+    "transformed instead."
+)
+
+
 class Tensor(Value, metaclass=_TensorMeta):
     """A multi-dimensional array that knows how it was computed."""
 
@@ -206,6 +215,8 @@ class Tensor(Value, metaclass=_TensorMeta):
         """Sets `requires_grad` and returns the tensor."""
         if not isinstance(requires_grad, bool | np.bool_):
             raise must_be("requires_grad_", "requires_grad", "bool", requires_grad, 1)
+        if state.levels:
+            raise RuntimeError(_TRANSFORMED)
         if requires_grad and self.dtype.category < FLOAT:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if not (requires_grad and self._node is not None):

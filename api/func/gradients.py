@@ -7,6 +7,7 @@ Note [Variables of a level]
     the level's own leaves. Inside vmap it always is, since the batch below may be differentiated.
 """
 
+import contextlib
 import functools
 
 from ..ir.bind import state
@@ -15,10 +16,20 @@ from ..tracer.batching import BatchedTensor, Batching
 from ..tracer.eager import history
 from ..tracer.engine import count_dependencies
 from ..tracer.modes import enable_grad, set_grad_mode
+from ..tracer.mutation import values_kept
 from ..tracer.pushing import pull_linearly
 from ..tracer.tape import AccumulateGrad
 from ..tracer.tensor import Tensor
 from .trees import leaves_of, map_tensors, rebuild
+
+
+def leaf_of(x):
+    """A leaf of the same memory; `requires_grad_()` is refused to those whom levels run."""
+    previous, state.levels = state.levels, 0
+    try:
+        return x.detach().requires_grad_()
+    finally:
+        state.levels = previous
 
 
 class Level:
@@ -39,10 +50,36 @@ class Level:
         if x.requires_grad and self.enabled:
             self.outer = True
             with enable_grad():
-                return x.view_as(x)
-        fresh = x.detach().requires_grad_()
+                alias = x.view_as(x)
+            alias._view.origin = "level"
+            return alias
+        fresh = leaf_of(x)
         self.leaves.add(id(fresh))
         return fresh
+
+    def writable(self, variable):
+        """The variable as forward mode hands it to a function, which may write to it.
+
+        Another tensor of the same memory and history: a write is no write to a leaf, and leaves
+        the variable's place in the graph as it was.
+        """
+        edge = history(variable)
+        if edge is None or isinstance(state.top, Batching) or variable._view is not None:
+            return variable
+        twin = variable.detach()
+        twin._requires_grad = True
+        twin._node, twin._nr = edge
+        return twin
+
+    @contextlib.contextmanager
+    def running(self):
+        """The function runs: with history, and under the rules of transformed functions."""
+        state.levels += 1
+        try:
+            with enable_grad():
+                yield
+        finally:
+            state.levels -= 1
 
     def look(self, outputs):
         """Does history of the outputs lead to other leaves than this level's?"""
@@ -114,7 +151,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
         level = Level()
         places = positions(argnums, len(args))
         variables = [map_variables(level, args[k]) for k in places]
-        with enable_grad():
+        with level.running():
             result = func(*replaced(args, places, variables), **kwargs)
         output, aux = split_aux(result, has_aux, "grad_and_value(f)(*args)")
         check_scalar(output)
@@ -190,7 +227,7 @@ def vjp(func, *primals, has_aux=False):
     """(output, function of cotangents that gives the vector-Jacobian product[, aux])."""
     level = Level()
     variables = tuple(map_variables(level, p) for p in primals)
-    with enable_grad():
+    with level.running():
         result = func(*variables)
     output, aux = split_aux(result, has_aux, "vjp(f, *primals)")
     leaves, shape = checked_outputs(output, "vjp(f, *primals)")
@@ -230,8 +267,10 @@ class Linear:
     def __init__(self, func, primals, has_aux):
         self.level = Level()
         variables = [map_variables(self.level, p) for p in primals]
+        given = map_tensors(self.level.writable, variables)
+        with self.level.running(), values_kept():
+            result = func(*given)
         with enable_grad():
-            result = func(*variables)
             output, self.aux = split_aux(result, has_aux, _JVP)
             self.outputs, self.shape = checked_outputs(output, _JVP)
             self.variables = leaves_of(tuple(variables))[0]
