@@ -8,7 +8,7 @@ from typing import Any
 # Submodules: `torch.nn` is the module `wengert.nn`.
 MODULES = (
     "_C", "_dynamo", "_inductor", "accelerator", "amp", "backends", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "func", "functional", "futures", "jit", "library", "mps",
+    "distributed", "distributions", "func", "functional", "futures", "hub", "jit", "library", "mps",
     "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom",
     "random", "return_types", "serialization", "sparse", "storage", "testing", "types", "utils",
     "version", "xpu",
@@ -36,8 +36,10 @@ NAMES = {
          "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "ShortStorage"), "storage"),
     "Future": "futures",
     **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "cuda"),
-    **dict.fromkeys(("autocast", "clear_autocast_cache", "get_autocast_dtype", "GradScaler",
-                     "is_autocast_enabled"), "amp"),
+    **dict.fromkeys(("autocast", "clear_autocast_cache", "get_autocast_cpu_dtype",
+                     "get_autocast_dtype", "get_autocast_gpu_dtype", "GradScaler",
+                     "is_autocast_cpu_enabled", "is_autocast_enabled"), "amp"),
+    **dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "removed"),
     **dict.fromkeys(
         ("sparse_bsc", "sparse_bsc_tensor", "sparse_bsr", "sparse_bsr_tensor",
          "sparse_compressed_tensor", "sparse_coo", "sparse_coo_tensor", "sparse_csc",

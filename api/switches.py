@@ -10,19 +10,19 @@ import math
 from typing import Any
 
 from .facts import _Settings, are_deterministic_algorithms_enabled, use_deterministic_algorithms
+from .ir.arguments import repeating
 
-_WARN_ALWAYS = [False]
 _DEBUG_MODES = ("default", "warn", "error")
 
 
 def set_warn_always(b: bool) -> None:
-    """set_warn_always(b): remembered; warnings follow Python's own filters."""
-    _WARN_ALWAYS[0] = bool(b)
+    """set_warn_always(b): are warnings that are said once said every time?"""
+    repeating[0] = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
     """is_warn_always_enabled(): what `set_warn_always` was given."""
-    return _WARN_ALWAYS[0]
+    return repeating[0]
 
 
 def set_deterministic_debug_mode(debug_mode: builtins.int | str) -> None:

@@ -85,6 +85,23 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=user_level())
 
 
+_SAID: set[str] = set()  # what `warn_once` said
+repeating = [False]  # does it say things again, as `set_warn_always` asks?
+
+
+def warn_once(message: str) -> None:
+    """Warns at the user's line, the first time only: nobody who looks on need know."""
+    if message not in _SAID or repeating[0]:
+        _SAID.add(message)
+        warnings.warn(message, UserWarning, stacklevel=user_level())
+
+
+def warn_of_successor(old: str, new: str, more: str) -> None:
+    """Says once what to call instead of an old function of `torch`."""
+    warn_once(f"torch.{old} is deprecated in favor of torch.linalg.{new} and will be removed in a "
+              f"future PyTorch release.\n{more}")  # fmt: skip
+
+
 def as_dtype(dtype: Any, name: str = "") -> DType | None:
     """The argument `dtype` of the function `name` checked; None means "infer"."""
     if dtype is None or isinstance(dtype, DType):

@@ -64,5 +64,5 @@ def test_cpu():
     with cpu.stream(stream) as given:
         assert given is None and cpu.current_stream() is stream
     assert cpu.current_stream() is before and cpu.Event().query()
-    with cpu.amp.autocast():
+    with pytest.warns(FutureWarning, match="is deprecated"), cpu.amp.autocast():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.arguments import as_dtype, format_order, kind_of
+from ..ir.arguments import as_dtype, format_order, kind_of, warn_once
 from ..ir.bind import notify, state
 from ..ir.op import TABLE
 from ..ir.ops.kinds import require_value
@@ -230,6 +230,8 @@ def to_dtype(value: Any, dtype: Any, copy: bool = False) -> Any:
         dtype = BY_NAME[dtype]
     if value.dtype is dtype:
         return value.clone() if copy else value
+    if value.dtype.is_complex and not dtype.is_complex and dtype is not bool_dtype:
+        warn_once("Casting complex values to real discards the imaginary part")
     return TABLE["cast"](value, dtype=dtype)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..ir.arguments import warn
 from ..ir.bind import notify, state
 from ..ir.op import fit
 from ..ir.ops.views import zeros
@@ -88,7 +89,11 @@ class BackwardNode(Node, FunctionCtx):
             raise RuntimeError(self._saved.message() if self._saved.place else FREED)
         return tuple(self._unpack(*entry) for entry in self._saved)
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The old name of `saved_tensors`."""
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
+        return self.saved_tensors
 
     @contextmanager
     def for_forward(self) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.arguments import format_order
+from ..ir.arguments import format_order, warn_once
 from ..ir.bind import notify
 from ..ir.op import TABLE
 from ..ir.types import normalize_dim
@@ -102,9 +102,19 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     return tuple(sorted(range(len(strides)), key=lambda d: (-strides[d], d)))
 
 
+IDENTITY = "Tensor.{} is deprecated on 0-D tensors. This function is the identity in these cases."
+
+
 @property
 def T(self: Any) -> Any:
     """The tensor with its dimensions reversed."""
+    if self.ndim == 0:
+        warn_once(IDENTITY.format("T"))
+    elif self.ndim != 2:
+        warn_once("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+                  "deprecated and it will throw an error in a future release. Consider `x.mT` to "
+                  "transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` "
+                  "to reverse the dimensions of a tensor.")  # fmt: skip
     return self.permute(tuple(range(self.ndim))[::-1])
 
 
@@ -112,6 +122,7 @@ def T(self: Any) -> Any:
 def mT(self: Any) -> Any:
     """The last two dimensions swapped."""
     if self.ndim == 0:
+        warn_once(IDENTITY.format("mT"))
         return self
     if self.ndim < 2:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got "

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from ..ir.arguments import warn
 from ..ir.bind import state
 from ..ir.op import TABLE
 from ..ir.types import DType, bfloat16, float16, float32, int32
@@ -46,6 +47,12 @@ class _Casting:
         return getattr(self.below, name)
 
 
+def warn_of_old_name(where: str, name: str, arguments: str) -> None:
+    """Says at the user's line what `torch.cuda.amp` and `torch.cpu.amp` are called now."""
+    warn(f"`torch.{where}.amp.{name}(args...)` is deprecated. Please use "
+         f"`torch.amp.{name}({arguments})` instead.", FutureWarning)  # fmt: skip
+
+
 class autocast:
     """autocast(device_type, dtype=None, enabled=True): a context and a decorator."""
 
@@ -56,10 +63,11 @@ class autocast:
         self.device = device(device_type).type
         self.fast_dtype = dtype or (bfloat16 if device_type == "cpu" else float16)
         if device_type != "cpu" and enabled:
-            warnings.warn(
-                f"User provided device_type of '{device_type}', but {device_type.upper()} "
-                "is not available. Disabling",
-                stacklevel=2,
+            warn(
+                "CUDA is not available or torch_xla is imported. Disabling autocast."
+                if device_type == "cuda"
+                else f"User provided device_type of '{device_type}', but {device_type.upper()} "
+                "is not available. Disabling"
             )
             enabled = False
         if enabled and self.fast_dtype not in (bfloat16, float16):
@@ -150,6 +158,28 @@ def get_autocast_dtype(device_type: str) -> DType:
     if is_autocast_enabled(device_type):
         return state.top.dtype
     return float16 if device_type == "cuda" else bfloat16
+
+
+def _warn_of_renaming(old: str, new: str) -> None:
+    warn(f"torch.{old} is deprecated. Please use torch.{new} instead.", DeprecationWarning)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """The old name of `is_autocast_enabled("cpu")`."""
+    _warn_of_renaming("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
+    return is_autocast_enabled("cpu")
+
+
+def get_autocast_cpu_dtype() -> DType:
+    """The old name of `get_autocast_dtype("cpu")`."""
+    _warn_of_renaming("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> DType:
+    """The old name of `get_autocast_dtype("cuda")`."""
+    _warn_of_renaming("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
+    return get_autocast_dtype("cuda")
 
 
 def clear_autocast_cache() -> None:

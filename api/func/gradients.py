@@ -71,15 +71,17 @@ class Level:
         twin._node, twin._nr = edge
         return twin
 
+    transforms = 1  # does the function count as transformed by torch.func?
+
     @contextlib.contextmanager
     def running(self):
         """The function runs: with history, and under the rules of transformed functions."""
-        state.levels += 1
+        state.levels += self.transforms
         try:
             with enable_grad():
                 yield
         finally:
-            state.levels -= 1
+            state.levels -= self.transforms
 
     def look(self, outputs):
         """Does history of the outputs lead to other leaves than this level's?"""
@@ -105,6 +107,12 @@ class Level:
         if isinstance(tensor, BatchedTensor) and not tensor._batched:
             return tensor._value
         return tensor
+
+
+class PlainLevel(Level):
+    """A differentiation of a function that calls what functions outside of transforms may."""
+
+    transforms = 0
 
 
 def positions(argnums, count):
@@ -264,8 +272,8 @@ class Linear:
     Two reverse passes make a forward one: see tracer/pushing.py.
     """
 
-    def __init__(self, func, primals, has_aux):
-        self.level = Level()
+    def __init__(self, func, primals, has_aux, level=None):
+        self.level = Level() if level is None else level
         variables = [map_variables(self.level, p) for p in primals]
         given = map_tensors(self.level.writable, variables)
         with self.level.running(), values_kept():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import must_be
+from ..arguments import must_be, warn_once
 from ..op import Decompose, define
 from ..types import TensorType, broadcast_shapes, default_dtype
 from ..value import Value, public
@@ -124,6 +124,9 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
                                f"got: {tensor.ndim}D")  # fmt: skip
         if tensor.dtype is not tensors[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    if indexing is None and len(tensors) > 1:
+        warn_once("torch.meshgrid: in an upcoming release, it will be required to pass the "
+                  "indexing argument.")  # fmt: skip
     swap = indexing == "xy" and len(tensors) >= 2
     if swap:
         tensors = (tensors[1], tensors[0], *tensors[2:])

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import warn_once
 from ..op import Decompose, Scalar, define
 from ..types import COMPLEX, DType, TensorType, bool_, broadcast_shapes, default_dtype, type_word
 from ..value import Value, public
@@ -194,11 +195,17 @@ def _hermitian(self: Any) -> Any:
         batches = " For batches of matrices, consider using tensor.mH" if self.ndim > 2 else ""
         raise RuntimeError("tensor.H is only supported on matrices (2-D tensors). Got "
                            f"{self.ndim}-D tensor.{batches}")  # fmt: skip
-    return adjoint(self) if self.ndim else conj(self)
+    if self.ndim:
+        return adjoint(self)
+    warn_once("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().")
+    return conj(self)
 
 
 def _batched_hermitian(self: Any) -> Any:
     """The conjugate transpose of the last two dimensions."""
+    if self.ndim == 0:
+        warn_once("Tensor.mH is deprecated on 0-D tensors. Consider using x.conj().")
+        return conj(self)
     if self.ndim < 2:
         raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got "
                            f"{self.ndim}-D tensor.")  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import warn_of_successor
 from ..op import define
 from ..types import TensorType
 from ..value import public
@@ -107,6 +108,9 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
 @public("qr")
 def qr(input: Any, some: bool = True) -> Any:
     """qr(input, some=True) -> (Q, R): see linalg.qr."""
+    warn_of_successor("qr", "qr", "The boolean parameter 'some' has been replaced with a string "
+                      "parameter 'mode'.\nQ, R = torch.qr(A, some)\nshould be replaced with\n"
+                      "Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')")  # fmt: skip
     return named_result("qr Q R", linalg_qr(input, "reduced" if some else "complete"))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import warn_of_successor
 from ..op import Op, define
 from ..types import TensorType, broadcast_shapes, int32
 from ..value import Value, public
@@ -195,6 +196,9 @@ def linalg_lu(A: Any, *, pivot: bool = True) -> Any:
 @public("lu")
 def lu(input: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     """lu(input, pivot=True, get_infos=False) -> (LU, pivots[, info])."""
+    warn_of_successor("lu", "lu_factor / torch.linalg.lu_factor_ex",
+                      "LU, pivots = torch.lu(A, compute_pivots)\nshould be replaced with\n"
+                      "LU, pivots = torch.linalg.lu_factor(A, compute_pivots)")  # fmt: skip
     result = lu_factor_ex(input, pivot=pivot, check_errors=not get_infos)
     return named_result("_lu_with_info LU pivots info", result) if get_infos else tuple(result[:2])
 
@@ -287,6 +291,9 @@ def linalg_lu_solve(
 @public("lu_solve")
 def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
     """lu_solve(input, LU_data, LU_pivots): see linalg.lu_solve."""
+    warn_of_successor("lu_solve", "lu_solve", "Note that torch.linalg.lu_solve has its arguments "
+                      "reversed.\nX = torch.lu_solve(B, LU, pivots)\nshould be replaced with\n"
+                      "X = torch.linalg.lu_solve(LU, pivots, B)")  # fmt: skip
     return linalg_lu_solve(LU_data, LU_pivots, input)
 
 

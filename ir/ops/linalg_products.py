@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import must_be
+from ..arguments import must_be, warn_once
 from ..op import Decompose, Op, define
 from ..types import TensorType, bool_, broadcast_shapes, normalize_dim, type_word
 from ..value import Value, public
@@ -113,6 +113,10 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
 def cross(input: Any, other: Any, dim: Any = None) -> Any:
     """cross(input, other, dim=None): along the first dimension of size 3 if none is named."""
     if dim is None:
+        warn_once("Using torch.cross without specifying the dim arg is deprecated.\nPlease either "
+                  "pass the dim explicitly or simply use torch.linalg.cross.\nThe default value of "
+                  "dim will change to agree with that of linalg.cross in a future "
+                  "release.")  # fmt: skip
         dim = next((d for d, size in enumerate(input.shape) if size == 3), None)
         if dim is None:
             raise RuntimeError(
@@ -194,6 +198,9 @@ def multi_dot(tensors: Any) -> Any:
 @public("chain_matmul", method=False)
 def chain_matmul(*matrices: Any) -> Any:
     """chain_matmul(*matrices): see linalg.multi_dot."""
+    warn_once("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. "
+              "Use torch.linalg.multi_dot instead, which accepts a list of two or more tensors "
+              "rather than multiple parameters.")  # fmt: skip
     for value in matrices:
         if not isinstance(value, Value) or value.ndim != 2:
             raise RuntimeError("chain_matmul(): Expected all tensors to be 2-dimensional.")

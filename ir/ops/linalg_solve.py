@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import warn_of_successor
 from ..op import Op, define
 from ..types import TensorType, broadcast_shapes, int32
 from ..value import public
@@ -213,6 +214,9 @@ def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
 @public("cholesky", out="safe cholesky result")
 def cholesky(input: Any, upper: bool = False) -> Any:
     """cholesky(input, upper=False): see linalg.cholesky."""
+    warn_of_successor("cholesky", "cholesky", "L = torch.cholesky(A)\nshould be replaced with\n"
+                      "L = torch.linalg.cholesky(A)\nand\nU = torch.cholesky(A, upper=True)\n"
+                      "should be replaced with\nU = torch.linalg.cholesky(A).mH")  # fmt: skip
     check_square("cholesky", input)
     check_float("cholesky", input, kernel="cholesky_cpu")
     return cholesky_op(input, upper=upper)

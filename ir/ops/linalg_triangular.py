@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import warn_of_successor
 from ..op import define
 from ..types import TensorType, broadcast_shapes
 from ..value import public
@@ -60,6 +61,10 @@ def triangular_solve(
     input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
     """triangular_solve(input, A, upper=True, transpose=False, unitriangular=False)."""
+    warn_of_successor("triangular_solve", "solve_triangular", "torch.linalg.solve_triangular has "
+                      "its arguments reversed and does not return a copy of one of the inputs.\n"
+                      "X = torch.triangular_solve(B, A).solution\nshould be replaced with\n"
+                      "X = torch.linalg.solve_triangular(A, B, upper=True).")  # fmt: skip
     check_solvable("triangular_solve", A, input)
     check_same_dtype("triangular_solve", input, A, ("b", "A"))
     result = old_triangular_op(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import warn
 from ..op import Decompose, define
 from ..types import FLOAT, TensorType
 from ..value import public
@@ -96,7 +97,12 @@ def _spread_function(name: str, op: Any, method: bool = True) -> Any:
     ) -> Any:  # fmt: skip
         _check_floats(input.dtype, name)
         dim, correction = spread_arguments(dim, unbiased, correction)
-        return op(input, keepdim=keepdim, correction=correction, **reduce_dims(input, dim))
+        dims = reduce_dims(input, dim)
+        shape = getattr(getattr(input, "_array", None), "shape", None)  # nobody need be told
+        if shape is not None and math.prod([shape[d] for d in dims["dim"]]) <= correction:
+            warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than "
+                 "the reduction factor (input numel divided by output numel).")  # fmt: skip
+        return op(input, keepdim=keepdim, correction=correction, **dims)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input, dim=None, *, correction=1, keepdim=False)."
