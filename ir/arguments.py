@@ -79,6 +79,25 @@ def check_elements(check: Callable[..., None], value: Any, *facts: Any) -> None:
         check(array, *facts)
 
 
+# What torch's functions that are written in Python look for first, of arguments unseen.
+_LACKING = {
+    **dict.fromkeys(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
+                     "binary_cross_entropy_with_logits"), "size"),
+    **dict.fromkeys(("margin_ranking_loss", "embedding_bag"), "dim"),
+    "normalize": "norm",
+    "split": "split",
+}  # fmt: skip
+
+
+def not_a_tensor(name: str, argument: str, value: Any, position: int) -> Exception:
+    """torch's error for an argument of the function `name` that must be a tensor."""
+    wrong = must_be(name.rstrip("_"), argument, "Tensor", value, position)
+    lacking = _LACKING.get(name.rstrip("_"))
+    if lacking is None:
+        return wrong
+    return AttributeError(f"'{type(value).__name__}' object has no attribute '{lacking}': {wrong}")
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns at the user's line; whoever looks on is told."""
     notify("warned")

@@ -258,8 +258,8 @@ def _with_out(function: Function) -> Callable[..., Any]:
 
 
 def _not_a_tensor(function: Any, first: int, args: Any, kwargs: Any, error: Exception) -> Exception:
-    """torch's TypeError, where it was an argument that lacked what all Values have."""
-    from .arguments import must_be
+    """torch's error, where it was an argument that lacked what all Values have."""
+    from .arguments import not_a_tensor
 
     if not isinstance(error, AttributeError) or isinstance(error.obj, Value):
         return error
@@ -268,5 +268,5 @@ def _not_a_tensor(function: Any, first: int, args: Any, kwargs: Any, error: Exce
     for position, (name, value) in enumerate(given, first):
         among = value if isinstance(value, list | tuple | str) else ()
         if value is error.obj or any(item is error.obj for item in among):
-            return must_be(function.__name__.rstrip("_"), name, "Tensor", error.obj, position)
+            return not_a_tensor(function.__name__, name, error.obj, position)
     return error

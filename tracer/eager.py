@@ -301,6 +301,9 @@ def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception
                             "use smaller ones")  # fmt: skip
     if isinstance(error, IndexError | NotImplementedError | TypeError):
         return error
+    for name, value in attrs.items():
+        if isinstance(value, str) and isinstance(error, ValueError):  # no word is a number
+            return must_be(op.name, name, "Number", value)
     listed = ", ".join("none" if t is None else str(t) for t in types)
     return RuntimeError(f"{op.name}({listed}): {error}")
 

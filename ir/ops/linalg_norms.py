@@ -10,7 +10,8 @@ import numpy as np
 from ..arguments import must_be
 from ..op import Decompose, define
 from ..types import TensorType, broadcast_shapes, normalize_dim, type_word
-from ..value import Value, public
+from ..value import public
+from .kinds import require_value
 from .linalg_common import check_float, check_matrix, linalg
 from .linalg_det import inverse_op
 from .linalg_factor import svdvals
@@ -235,9 +236,10 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = _MODES[0]) -> Any:
     """cdist(x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary')."""
     for name, x in (("X1", x1), ("X2", x2)):
-        if not isinstance(x, Value) or x.ndim < 2:
+        require_value("cdist", x, name.lower(), int(name[1]) - 1)
+        if x.ndim < 2:
             raise RuntimeError("cdist only supports at least 2D tensors, "
-                               f"{name} got: {getattr(x, 'ndim', 0)}D")  # fmt: skip
+                               f"{name} got: {x.ndim}D")  # fmt: skip
         if not x.dtype.is_floating_point:
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: "
                                f"{type_word(x.dtype)}")  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import value as value_module
-from ..arguments import warn
+from ..arguments import not_a_tensor, warn
 from ..bind import state
 from ..op import Decompose, define
 from ..types import FLOAT, DType, no_kernel
@@ -20,11 +20,10 @@ from .views import zeros
 
 
 def check_value(name: str, **values: Any) -> None:
-    """TypeError in torch's words for arguments that must be Tensors and are not."""
+    """The error in torch's words for arguments that must be Tensors and are not."""
     for position, (argument, value) in enumerate(values.items(), 1):
         if not isinstance(value, Value):
-            raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be "
-                            f"Tensor, not {type(value).__name__}")  # fmt: skip
+            raise not_a_tensor(name, argument, value, position)
 
 
 def floats_only(kernel: str, dtype: DType, complex_too: bool = False) -> None:

@@ -10,7 +10,7 @@ from ..types import DType, TensorType, bool_, c_word, no_kernel, type_word
 from ..value import public
 from .nn_common import check_value
 from .nn_conv import conv_input, convolution
-from .windows import Ints
+from .windows import Ints, plain_ints
 
 
 def _ints(value: Any, dims: int, argument: str) -> Ints:
@@ -22,7 +22,7 @@ def _ints(value: Any, dims: int, argument: str) -> Ints:
         raise RuntimeError(f"expected {argument} to be a single integer value or a list of {dims} "
                            f"values to match the convolution dimensions, but got {argument}="
                            f"{list(listed)}")  # fmt: skip
-    return tuple(int(n) for n in listed)
+    return plain_ints(argument, listed)
 
 
 def _batched(name: str, input: Any, dims: int) -> Any:

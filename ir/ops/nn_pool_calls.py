@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import check_elements
-from ..types import bool_, type_word
+from ..types import bool_, normalize_dim, type_word
 from ..value import public
 from .drawing import draw
 from .nn_common import check_value, floats_only
@@ -19,7 +19,7 @@ from .nn_pool import (
     max_pool,
     max_unpool,
 )
-from .windows import Ints, out_size
+from .windows import Ints, out_size, plain_ints
 
 _COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
 
@@ -29,7 +29,7 @@ def _ints(name: str, argument: str, value: Any, dims: int) -> Ints:
     if len(listed) not in (1, dims):
         raise RuntimeError(f"{name}: {argument} must either be a single int, or a tuple of "
                            f"{_COUNT[dims]}")  # fmt: skip
-    return tuple(int(n) for n in (listed * dims if len(listed) == 1 else listed))
+    return plain_ints(argument, listed * dims if len(listed) == 1 else listed, name)
 
 
 def _stride(name: str, stride: Any, kernel: Ints) -> Ints:
@@ -45,6 +45,8 @@ def _check_input(name: str, input: Any, dims: int) -> None:
         raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor "
                            f"for argument #1 'self' (while checking arguments for {name})"
                            )  # fmt: skip
+    if name == "avg_pool2d":
+        normalize_dim(-3, input.ndim)  # torch looks at the sizes first
     if not fits and dims > 1:
         raise RuntimeError(f"non-empty {dims + 1}D or {dims + 2}D (batch mode) tensor expected for "
                            "input")  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Decompose, define
-from ..types import TensorType
+from ..types import TensorType, normalize_dim
 from ..value import public
 from .nn_common import floats_only
 from .windows import Ints, add_windows, crop, out_size, pad_spatial, symmetric, windows
@@ -205,6 +205,8 @@ def unfold(
 ) -> Any:
     """unfold(input, kernel_size, dilation=1, padding=0, stride=1): windows as columns."""
     geometry = _pairs("unfold", kernel_size, dilation, padding, stride)
+    if input.ndim < 3:
+        normalize_dim(min(input.ndim, 2), input.ndim)  # torch looks at the sizes first
     if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and "
                            f"other non-zero dimensions for input, but got: "

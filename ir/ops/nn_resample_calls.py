@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..arguments import warn
+from ..arguments import must_be, warn
 from ..value import public
 from .nn_common import check_value, floats_only
 from .nn_pool_calls import adaptive_size
@@ -86,6 +86,8 @@ def _target(
                             "Tuple[int, int, int], but got size with types "
                             f"{[type(n) for n in listed]}")  # fmt: skip
         return tuple(n.__index__() for n in listed), None
+    if isinstance(scale_factor, str):
+        raise must_be("interpolate", "scale_factor", "tuple of floats", scale_factor)
     scales = tuple(float(s) for s in _listed(input, scale_factor, "scale_factor", "shape "))
     out = scaled_size(input.shape[2:], scales)
     return out, None if recompute or mode == "area" else scales

@@ -100,6 +100,9 @@ def view_(input: Any, *shape: Any, dtype: Any = None) -> Any:
         from .reinterpreting import view_dtype
 
         return view_dtype(input, dtype)
+    if not shape:
+        raise TypeError("view() received an invalid combination of arguments - got (), but "
+                        "expected one of: (torch.dtype dtype), (tuple of ints size)")  # fmt: skip
     size = view_shape(sizes(shape), tuple(input.shape))
     can_view(input, size)  # a recording learns for which sizes; the op itself refuses
     return view_op(input, size=size)

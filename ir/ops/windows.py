@@ -14,6 +14,17 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 Ints = tuple[int, ...]
+
+
+def plain_ints(argument: str, values: tuple[Any, ...], name: str = "") -> Ints:
+    """Values that stand for ints as ints; words stand for none."""
+    for value in values:
+        if isinstance(value, str):
+            where = f"{name}(): " if name else ""
+            raise TypeError(f"{where}argument '{argument}' must be tuple of ints, not str")
+    return tuple(int(n) for n in values)
+
+
 Pads = tuple[tuple[int, int], ...]  # before and after, per spatial dimension
 
 

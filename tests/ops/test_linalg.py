@@ -287,7 +287,7 @@ GRADIENTS = {
     "spectral norm": (lambda a: L.matrix_norm(a, 2), (3, 4)),
     "vector_norm": (lambda a: L.vector_norm(a, 3, dim=0), (3, 4)),
     "cond": (L.cond, (3, 3)),
-    "cross": (torch.cross, (2, 3), (2, 3)),
+    "cross": (lambda a, b: torch.cross(a, b, dim=1), (2, 3), (2, 3)),
     "kron": (torch.kron, (2, 3), (3, 2)),
     "baddbmm": (lambda a, b, c: torch.baddbmm(a, b, c, beta=2), (4,), (2, 3, 2), (2, 2, 4)),
 }
