@@ -7,10 +7,19 @@ Locks that are held for moments are taken before a fork and given back after it,
 from __future__ import annotations
 
 import os
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 _held: list[Any] = []
+_busy: list[Callable[[], bool]] = []
+TRIES, PAUSE = 400, 0.005  # until modules are loaded
+
+
+def wait_while(is_busy: Callable[[], bool]) -> None:
+    """Forks wait while `is_busy()`, for two seconds at most."""
+    _busy.append(is_busy)
 
 
 def hold(lock: Any) -> Any:
@@ -25,8 +34,29 @@ def renew(in_child: Callable[[], None]) -> None:
         os.register_at_fork(after_in_child=in_child)
 
 
+def _is_importing() -> bool:
+    """Is a module of ours half loaded? A child would wait for the thread that loads it."""
+    package = __name__.partition(".")[0]
+    for name in list(sys.modules):
+        if name.partition(".")[0] == package:
+            spec = getattr(sys.modules.get(name), "__spec__", None)
+            if getattr(spec, "_initializing", False):
+                return True
+    return False
+
+
+wait_while(_is_importing)
+
+
 def _take() -> None:
-    for lock in _held:
+    for _ in range(TRIES):
+        for lock in _held:
+            lock.__enter__()
+        if not any(is_busy() for is_busy in _busy):
+            return
+        _give()
+        time.sleep(PAUSE)
+    for lock in _held:  # this thread itself forks while it imports
         lock.__enter__()
 
 

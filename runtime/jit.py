@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 from . import forking, machine
 from .elf import LinkError
+from .ending import in_llvm
 from .machine import Host
 from .mapping import Mapped
 from .refused import explain
@@ -257,17 +258,18 @@ def stages(text: str, *, options: Options = DEFAULT) -> tuple[str, str]:
 
 @contextmanager
 def _optimised(text: str, options: Options) -> Iterator[tuple[Any, Any]]:
-    context = _llvm().create_context()
-    try:
-        module = _parse(text, context)
+    with in_llvm():
+        context = _llvm().create_context()
         try:
-            with _tools() as tools:
-                _optimise(module, tools.builder(options), options)
-                yield module, tools.machine(options.codegen_level)
+            module = _parse(text, context)
+            try:
+                with _tools() as tools:
+                    _optimise(module, tools.builder(options), options)
+                    yield module, tools.machine(options.codegen_level)
+            finally:
+                module.close()
         finally:
-            module.close()
-    finally:
-        context.close()
+            context.close()
 
 
 def _parse(text: str, context: Any) -> Any:

@@ -219,6 +219,9 @@ def accident(function, arguments):
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as error:
         if any(word in str(error) for word in ACCIDENTS):
             return f"{type(error).__name__}: {error}"
+    except AttributeError as error:  # torch's class for losses of what has no size; ours says more
+        if "must be Tensor" not in str(error):
+            return f"{type(error).__name__}: {error}"
     except Exception as error:
         if "not compiled with" not in str(error):  # torch's AssertionError for other devices
             return f"{type(error).__name__}: {error}"

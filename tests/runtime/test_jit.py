@@ -252,3 +252,24 @@ def test_sizes_of_caches(tmp_path, monkeypatch):
     assert machine.caches() == (48 << 10, 2 << 20)
     (tmp_path / "index2" / "size").write_text("many")
     assert machine.caches() is None
+
+
+def test_the_end_of_a_process_waits_for_threads_in_llvm():
+    """A daemon thread that compiles when the process ends neither aborts it nor goes on."""
+    code = """
+import threading, time
+from wengert.runtime import jit
+text = "define i64 @f{0}(i64 %x) {{ %y = add i64 %x, {0} ret i64 %y }}"
+def forever():
+    number = 0
+    while True:
+        number += 1
+        jit.compile_text(text.format(number))
+for _ in range(4):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.5)
+print("bye")
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "bye\n", "")
