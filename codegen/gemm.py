@@ -16,14 +16,15 @@ from __future__ import annotations
 
 from .gemm_base import ELEMENT, SIZE, Kernel, KernelText, Matmul
 from .gemm_blocked import Blocked, Tall, meet
-from .gemm_core import core_symbol, core_text, fold_symbol, fold_text
+from .gemm_core import core_symbol, core_text, fold_symbol, fold_text, turn_symbol
 from .gemm_kinds import Direct, Dot, Packed, Row
+from .gemm_strips import Strips
 from .llvm import SHORT
 from .target import DEFAULT, Target
 
 __all__ = [
-    "Blocked", "Direct", "Dot", "KernelText", "Matmul", "Packed", "Row", "Tall", "core_symbol",
-    "core_text", "declarations", "emit", "fold_symbol", "fold_text", "possible",
+    "Blocked", "Direct", "Dot", "KernelText", "Matmul", "Packed", "Row", "Strips", "Tall",
+    "core_symbol", "core_text", "declarations", "emit", "fold_symbol", "fold_text", "possible",
 ]  # fmt: skip
 
 
@@ -44,7 +45,7 @@ def possible(p: Matmul) -> list[type[Kernel]]:
         return [Packed]
     return [
         kind
-        for kind in (Row, Dot, Direct, Blocked, Tall, Packed)
+        for kind in (Row, Dot, Direct, Blocked, Strips, Tall, Packed)
         if any(map(kind.can, orientations(p)))
     ]
 
@@ -93,22 +94,26 @@ def possible(p: Matmul) -> list[type[Kernel]]:
 # stored by columns read that once, by blocks (tall); the rest is packed. A direct kernel reads a
 # few columns of every row of B, for each tile of rows again. Rows of B that meet in the same sets
 # of the cache (powers of two) are packed sooner.
-# One thread of a Sapphire Rapids (AVX-512, L2 of 2 MB; FMA peak about 180 GF/s), all in one process
-# on the same memory:
-#   m x n x k       layout   row   direct  blocked  packed     MKL
-#   4x512x784       NN       58      70      112       30       96
-#   8x1024x1024     NN               39       82       40       88
-#   16x2048x2048    NN               29       96       57      100
-#   23x1000x1000    NN               61      126       96      142
-#   32x256x784      NN              114      165      107      168
-#   64x784x784      NN               73      151      123      168
-#   128x784x512     NN               94      155      138      170
-#   200x1000x1000   NN                       158      142      155
-#   300x300x300     NN              144      169      144      152
-#   512x512x512     NN              138      150      162      163
-#   1024x1024x1024  NN               48       60      150      158
-#   2048x2048x2048  NN               36       49      145      155
-# There B need not be packed while it is used by less than about 300 rows, unless its rows meet.
+# One thread of a Sapphire Rapids (AVX-512, L2 of 2 MB; FMA peak 178 GF/s), all in one process on
+# the same memory, to +-5%:
+#   m x n x k       layout   row   dot  direct  blocked  strips  packed     MKL
+#   4x512x784       NN       81            74       76              28       82
+#   8x1024x1024     NN                     39       87       83     40       88
+#   16x2048x2048    NN                     29       93       89     53       95
+#   12x768x3072     NN                     30       86       70     53       98
+#   23x1000x1000    NN                     69      127      127     85      142
+#   32x256x784      NN                    114      168      169    105      173
+#   128x784x512     NN                     94      160      162    141      172
+#   200x1000x1000   NN                             164      169    146      155
+#   512x512x512     NN                    138      150      168    166      168
+#   1024x1024x1024  NN                     48      110      142    159      164
+#   64x64x64        NT              57                      140    102      104
+#   32x256x784      NT              95                      141    109      132
+#   128x512x784     NT             138                      167    145      154
+#   16x1024x1024    NT              82                       98     64       63
+#   512x512x512     NT              79                      171    166      165
+#   784x512x128     TN                    134      135      172    164      168
+# There strips are best while L2 has room for A; a B stored by columns is turned on the way.
 
 
 def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[Kernel]:
@@ -122,6 +127,8 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
     short, b_bytes = min(p.m, p.n), p.k * max(p.m, p.n) * SIZE[ELEMENT[p.dtype]]
     if Row in kinds and is_streamed(p, target):
         return Row
+    if Strips in kinds and is_cut_in_strips(p, target):
+        return Strips
     if Dot in kinds and ((short < 16 and p.k >= 32) or (short < 48 and p.k >= 256)):
         return Dot
     if Blocked in kinds and is_read_once(p, target):
@@ -144,20 +151,26 @@ def is_streamed(p: Matmul, target: Target) -> bool:
     return b_bytes > 2**18 and q.n >= 256 and not target.roomy
 
 
-def is_read_once(p: Matmul, target: Target) -> bool:
-    """Are there few rows for a B that does not stay in cache?
+def is_cut_in_strips(p: Matmul, target: Target) -> bool:
+    """Does L2 have room for A, and is there enough to do that tiles for a shape are worth 20 ms?
 
-    Where L2 has room, packing B would cost more than it saves while its rows are used less often,
-    but tiles for a shape cost LLVM 30 ms: they must be worth it.
+    A B that stays in L2 as it is needs no panels, unless it is stored by columns.
     """
+    q, size = next(q for q in orientations(p) if Strips.can(q)), SIZE[ELEMENT[p.dtype]]
+    if not target.roomy or q.flops * q.items < 2**18 or q.m * q.k * size > target.l2 * 3 // 4:
+        return False
+    if q.b[1] != 1:
+        return q.m >= 16 and q.n >= 16
+    return q.m > 24 and q.k * q.n * size >= 2**18
+
+
+def is_read_once(p: Matmul, target: Target) -> bool:
+    """Are there few rows for a B that does not stay in cache?"""
     q = next(q for q in orientations(p) if Blocked.can(q))
     b_bytes = q.k * q.n * SIZE[ELEMENT[p.dtype]]
     if not target.roomy:
         return q.m < (6 if meet(q.b[0], q) else 24) and b_bytes > 2**18
-    if q.m <= 64:
-        return b_bytes > 2**18
-    most = 8 * target.l2 if q.m <= 160 else 2 * target.l2
-    return q.m <= 320 and q.k >= 256 and 2**18 < b_bytes <= most and not meet(q.b[0], q)
+    return q.m <= 24 and b_bytes > 2**18
 
 
 def is_tall(p: Matmul, target: Target) -> bool:
@@ -194,7 +207,9 @@ def emit(p: Matmul, target: Target = DEFAULT, kind: type[Kernel] | None = None) 
 
 def declarations(imports: set[str]) -> str:
     """LLVM declarations of imported functions."""
-    cores = [symbol(e) for e in SHORT if e != "half" for symbol in (core_symbol, fold_symbol)]
+    elements = [e for e in SHORT if e != "half"]
+    cores = [symbol(e) for e in elements for symbol in (core_symbol, fold_symbol)]
     parameters = dict.fromkeys(cores, "ptr, i64")
+    parameters |= {turn_symbol(e): "ptr, i64, i64, ptr, i64" for e in elements}
     parameters["wengert_parallel"] = "ptr, ptr, i64"
     return "".join(f"declare void @{name}({parameters[name]})\n" for name in sorted(imports))

@@ -29,7 +29,6 @@ LINE = 64
 # Where caches have room: rows of a block, for so many rows of A and more; else bytes of L1 for the
 # next block. Rows of B are asked for before they are used, so many of them.
 DEEP, HIGH, ROOM, SOON = 128, 6, 1 << 15, 8
-OFTEN = 24  # rows of A that use what is read of B
 
 
 @dataclass
@@ -50,6 +49,8 @@ class BlockedTile(DirectTile):
     @property
     def ahead(self) -> str:
         """Asks for what is `ahead` of a row of the tile."""
+        if not self.asks:
+            return ""
         size = SIZE[self.tile.element]
         text = "  %next = getelementptr inbounds {}, ptr %bp, i64 %ahead\n"
         lines = text.format(self.tile.element)
@@ -173,9 +174,7 @@ class Blocked(Grid):
     def cut(self) -> tuple[int, int]:
         self.row_step = self.columns
         group, columns = super().cut()
-        often = self.target.roomy and self.product.m > OFTEN  # then B is read from L2, not memory
-        least = 2 * self.columns if often else -(-LEAST // self.columns) * self.columns
-        return group, max(columns, least)
+        return group, max(columns, -(-LEAST // self.columns) * self.columns)
 
     @property
     def slot_bytes(self) -> int:

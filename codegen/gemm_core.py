@@ -3,7 +3,7 @@
 One module of text per element type serves every shape, all strides and any epilogue, so it is
 compiled once per machine (with light optimisation: it is scheduled by hand) and then only loaded.
 It exports `void wengert_gemm_f32(ptr args, i64 0)`, which can be launched as it is, and imports
-`wengert_parallel`.
+`wengert_parallel` and what turns squares, `wengert_turn_f32`.
 
 Blocks: `block_k` rows of B by `block_columns` are packed (L3), `block_rows` of A by `block_k` per
 chunk (L2), tiles in registers. Measured flat around these (FMA peak 100 GF/s, 1024^3):
@@ -25,6 +25,7 @@ chunks and threads; so its bits depend on shapes alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -104,6 +105,7 @@ class Core:
         self.tile = t = packed_tile(element, target)
         self.size = SIZE[element]
         self.name, self.fold_name = core_symbol(element), fold_symbol(element)
+        self.turn_name = turn_symbol(element)
         self.fields = FIELDS
         self.unroll = 4
         self.roomy = target.roomy
@@ -126,11 +128,6 @@ class Core:
     def cut(self, rows: int) -> Unrolled:
         """The last few rows, which would waste much of a whole tile."""
         return Unrolled(replace(self.tile, rows=rows), self.tile.rows, self.unroll)
-
-    @property
-    def turn(self) -> str:
-        """The lines that transpose lanes x lanes elements."""
-        return turn(self.tile)
 
     # of a B that is read through tables
 
@@ -193,15 +190,37 @@ def fold_symbol(element: str) -> str:
     return f"wengert_gemm_fold_{SHORT[element]}"
 
 
+def turn_symbol(element: str) -> str:
+    return f"wengert_turn_{SHORT[element]}"
+
+
 @cache
 def core(element: str, target: Target = DEFAULT) -> Core:
     return Core(element, target)
 
 
 @cache
+def shared_modules(element: str) -> tuple[tuple[str, Callable[..., str], tuple[str, ...]], ...]:
+    """(symbol, text, imports) of each module that products share, what it imports before it."""
+    core, turns = core_symbol(element), turn_symbol(element)
+    return (
+        (turns, turn_text, ()),
+        (core, core_text, ("wengert_parallel", turns)),
+        (fold_symbol(element), fold_text, (core,)),
+    )
+
+
+@cache
 def core_text(element: str, target: Target = DEFAULT) -> str:
     """The module that defines `core_symbol(element)`; compile it with light optimisation."""
     return render("gemm_core.ll.j2", core=core(element, target))
+
+
+@cache
+def turn_text(element: str, target: Target = DEFAULT) -> str:
+    """The module that defines `turn_symbol(element)`, which the core and strips import."""
+    lines = turn(core(element, target).tile)
+    return render("gemm_turn.ll.j2", name=turn_symbol(element), lines=lines)
 
 
 @cache

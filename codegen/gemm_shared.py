@@ -5,6 +5,7 @@ They take LLVM longest, so they are told of before the graph is planned: see `ex
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from itertools import product
 
@@ -12,17 +13,22 @@ from ..ir.graph import Graph
 from ..ir.op import Template
 from ..ir.program import Module
 from .gemm import ELEMENT, Matmul, Packed, choose
-from .gemm_core import core_symbol, core_text, fold_symbol, fold_text
+from .gemm_core import core_symbol
+from .gemm_core import shared_modules as parts_of
 from .render import identity
 from .target import Target
 
 
-def core_modules(element: str, folds: bool, target: Target) -> list[Module]:
-    """The modules of the packed product, with the one that folds if it is needed."""
-    symbol, fold = core_symbol(element), fold_symbol(element)
-    parts = [(symbol, core_text, "wengert_parallel")] + [(fold, fold_text, symbol)] * folds
-    return [Module(partial(text, element, target), identity(name, target), (name,), (needs,),
-                   True, True) for name, text, needs in parts]  # fmt: skip
+def shared_modules(element: str, wanted: Collection[str], target: Target) -> list[Module]:
+    """Those of the modules that products share which are wanted, and what these import."""
+    found: list[Module] = []
+    needed = set(wanted)
+    for name, text, imports in reversed(parts_of(element)):
+        if name in needed:
+            needed |= set(imports)
+            write = partial(text, element, target)
+            found.append(Module(write, identity(name, target), (name,), imports, True, True))
+    return found[::-1]
 
 
 def expected(graph: Graph, target: Target) -> list[Module]:
@@ -33,7 +39,8 @@ def expected(graph: Graph, target: Target) -> list[Module]:
             (m, n), k = node.outputs[0].shape[-2:], node.inputs[0].shape[-1]  # type: ignore[union-attr]
             dtype = node.outputs[0].dtype.name
             if dtype in ELEMENT and dtype not in found and is_packed(dtype, m, n, k, target):
-                found[dtype] = core_modules(ELEMENT[dtype], False, target)
+                element = ELEMENT[dtype]
+                found[dtype] = shared_modules(element, [core_symbol(element)], target)
     return [module for modules in found.values() for module in modules]
 
 

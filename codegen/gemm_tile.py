@@ -151,19 +151,24 @@ def turn(t: Tile) -> str:
     """Lines that write `lanes` rows of as many elements by columns, to %to + column * %width.
 
     Rows are %sp elements apart, from %from on; those after %last are it again, and go where the
-    next column, or what is written later, will be.
+    next column, or what is written later, will be. Vectors are loaded by parts of 128 bits, each of
+    another row, so that what is left to swap stays within those: half of the shuffles.
     """
-    size, lines, rows = 4 if t.element == "float" else 8, [], []
+    size, part = (4, 4) if t.element == "float" else (8, 2)
+    lines, columns = [], []
     for p in range(t.lanes):
         lines += [
             f"%ti.{p} = call i64 @llvm.smin.i64(i64 %last, i64 {p})",
             f"%ts.{p} = mul i64 %ti.{p}, %sp",
             f"%tp.{p} = getelementptr inbounds {t.element}, ptr %from, i64 %ts.{p}",
-            f"%tv.{p} = load {t.vector}, ptr %tp.{p}, align {size}",
         ]
-        rows.append(f"%tv.{p}")
-    more, columns = _butterfly(t, rows, "")
-    lines += more
+    for first in range(0, t.lanes, part):
+        rows = [f"%tv.{first}.{r}" for r in range(part)]
+        for r, result in enumerate(rows):
+            lines += _parts(t, part, range(r, t.lanes, part), first, result)
+        more, swapped = _interleaved(t, rows, f"{first}")
+        lines += more
+        columns += swapped
     for q, column in enumerate(columns):
         lines += [
             f"%to.{q} = mul i64 %width, {q}",
@@ -171,3 +176,52 @@ def turn(t: Tile) -> str:
             f"store {t.vector} {column}, ptr %td.{q}, align {size}",
         ]
     return "".join(f"  {line}\n" for line in lines)
+
+
+def _interleaved(t: Tile, rows: list[str], tag: str) -> tuple[list[str], list[str]]:
+    """Transposes squares of as many lanes as there are rows, all at once; (lines, results).
+
+    A round takes the lower, and the higher, halves of two rows' squares by turns; rounds of this
+    one step need no constants.
+    """
+    lines, part, round_ = [], len(rows), 1
+    while round_ < part:
+        after = []
+        for i in range(part // 2):
+            for start in (0, part // 2):
+                lanes = [x for square in range(0, t.lanes, part) for c in range(part // 2)
+                         for x in (square + start + c, t.lanes + square + start + c)]  # fmt: skip
+                mask = ", ".join(f"i32 {x}" for x in lanes)
+                after.append(f"%x{tag}.{round_}.{2 * i + (start > 0)}")
+                lines.append(
+                    f"{after[-1]} = shufflevector {t.vector} {rows[i]}, {t.vector} "
+                    f"{rows[i + part // 2]}, <{t.lanes} x i32> <{mask}>"
+                )
+        rows, round_ = after, 2 * round_
+    return lines, rows
+
+
+def _parts(t: Tile, part: int, rows: range, first: int, result: str) -> list[str]:
+    """One vector of the elements from `first` on of several rows."""
+    size, kind, lines = 4 if t.element == "float" else 8, f"<{part} x {t.element}>", []
+    values = []
+    for p in rows:
+        name = f"%tl.{first}.{p}"
+        lines += [
+            f"{name}.p = getelementptr inbounds {t.element}, ptr %tp.{p}, i64 {first}",
+            f"{name} = load {kind}, ptr {name}.p, align {size}",
+        ]
+        values.append(name)
+    width = part
+    while len(values) > 1:
+        order = ", ".join(f"i32 {i}" for i in range(2 * width))
+        joined = [result if len(values) == 2 else f"{a}.w" for a in values[::2]]
+        lines += [
+            f"{name} = shufflevector <{width} x {t.element}> {a}, <{width} x {t.element}> {b}, "
+            f"<{2 * width} x i32> <{order}>"
+            for name, a, b in zip(joined, values[::2], values[1::2])
+        ]
+        values, width = joined, 2 * width
+    if len(rows) == 1:
+        lines[-1] = lines[-1].replace(f"{values[0]} =", f"{result} =", 1)
+    return lines

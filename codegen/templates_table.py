@@ -15,7 +15,7 @@ from .affine import strides_of
 from .classify import CONTIGUOUS, TEMPLATES
 from .gemm_core import FIELDS
 from .gemm_fold import Fold, merged
-from .gemm_shared import core_modules
+from .gemm_shared import shared_modules
 from .kernel import describe
 from .prelude import prelude
 from .private import numel
@@ -118,8 +118,8 @@ def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
     kernel = gemm.emit(replace(product, name=f"{name}.product"), build.target,
                        gemm.choose(product, build.target, in_place))  # fmt: skip
     element = gemm.ELEMENT[product.dtype]
-    if isinstance(kernel.kernel, gemm.Packed):
-        add_core(build, element, bool(kernel.kernel.product.fold))
+    for module in shared_modules(element, kernel.imports, build.target):
+        build.add_module(module.symbols[0], module)
     work = Word(0, build.scratch(max(64, kernel.workspace), "work"))
     light = not calls  # math functions of a tail want the whole optimiser
     if isinstance(kernel.kernel, gemm.Packed) and kernel.kernel.items == 1:
@@ -133,12 +133,6 @@ def launch_product(build: Any, node: Node, product: gemm.Matmul, tail: Any,
     reads = tuple(o.buffer for k, o in enumerate(operands) if k != 2)
     build.steps.append(Launch(name, words, 1, reads, (operands[2].buffer, work.buffer),
                               len(build.infos) - 1))  # fmt: skip
-
-
-def add_core(build: Any, element: str, folds: bool) -> None:
-    """Adds the modules of the packed product, with the one that folds if it is needed."""
-    for module in core_modules(element, folds, build.target):
-        build.add_module(module.symbols[0], module)
 
 
 def enter_alone(build: Any, packed: gemm.Packed, then: str, light: bool) -> str:

@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import pytest
 from wengert.codegen import gemm
-from wengert.codegen.gemm_core import core_symbol, core_text, fold_symbol, fold_text
+from wengert.codegen.gemm_core import shared_modules
 from wengert.codegen.prelude import prelude
 from wengert.codegen.scalar import LLVMReader
 from wengert.codegen.target import Target
@@ -110,10 +110,9 @@ def cores(parallel=None):
         kept.append(jit.load(jit.compile_text(SERIAL), ["wengert_parallel"]))
         found["wengert_parallel"] = kept[0].address("wengert_parallel")
     for element_ in ("float", "double"):
-        core, fold = core_symbol(element_), fold_symbol(element_)
-        for name, text, needs in ((core, core_text, "wengert_parallel"), (fold, fold_text, core)):
+        for name, text, needs in shared_modules(element_):
             code = jit.compile_text(text(element_, target()), options=jit.LIGHT)
-            kept.append(jit.load(code, [name], {needs: found[needs]}))
+            kept.append(jit.load(code, [name], {need: found[need] for need in needs}))
             found[name] = kept[-1].address(name)
     return found, kept
 

@@ -11,7 +11,7 @@ from wengert.codegen.target import Target
 SHAPES = [(1, 1, 1), (6, 16, 4), (5, 7, 0), (37, 53, 29), (1, 40, 33), (40, 1, 33), (3, 130, 17),
           (145, 17, 257), (64, 64, 64), (70, 33, 300)]  # fmt: skip
 EDGES = [(1, 300, 1000), (300, 1, 1000), (2, 301, 1000), (96, 4, 2003), (13, 10, 77), (130, 17, 99)]
-KINDS = {"direct": gemm.Direct, "blocked": gemm.Blocked, "packed": gemm.Packed}
+KINDS = {k.kind: k for k in (gemm.Direct, gemm.Blocked, gemm.Strips, gemm.Packed)}
 ALL = {kind.kind: kind for kind in (gemm.Row, gemm.Dot, gemm.Tall, *KINDS.values())}
 
 
@@ -42,6 +42,7 @@ def close(got, want, k, dtype):
 @pytest.mark.parametrize("kind,layouts", [
     ("direct", "NN"), ("direct", "TN"), ("direct", "SN"),
     ("blocked", "NN"), ("blocked", "TN"), ("blocked", "SN"),
+    ("strips", "NN"), ("strips", "NT"), ("strips", "TN"), ("strips", "ST"),
     ("tall", "TN"), ("packed", "NN"), ("packed", "NT"),
     ("packed", "TN"), ("packed", "TT"), ("packed", "SS"),
 ])  # fmt: skip
@@ -154,7 +155,7 @@ def test_layout_of_c_must_have_a_unit_stride(rng):
 
 
 @pytest.mark.parametrize("kind,m", [("Row", 1), ("Row", 3), ("Dot", 3), ("Dot", 400),
-                                    ("Blocked", 3)])  # fmt: skip
+                                    ("Blocked", 3), ("Strips", 70)])  # fmt: skip
 def test_products_and_their_tails_are_vectors(kind, m):
     """What is compiled with light optimisation has no loops that LLVM would have to vectorise."""
     n, k = 300, 40
@@ -172,7 +173,7 @@ def test_products_and_their_tails_are_vectors(kind, m):
 
 @pytest.mark.parametrize("name,bits,registers", [("avx512", 512, 32), ("neon", 128, 32)])
 def test_other_targets_compile(name, bits, registers):
-    from wengert.codegen.gemm_core import core_text, fold_text
+    from wengert.codegen.gemm_core import core_text, fold_text, turn_text
     from wengert.runtime import jit
 
     target = Target(name, bits, registers)
@@ -180,7 +181,7 @@ def test_other_targets_compile(name, bits, registers):
     for kind in KINDS.values():
         kernel = gemm.emit(product, target, kind)
         jit.compile_text(kernel.text + gemm.declarations(set(kernel.imports)), options=jit.LIGHT)
-    for text in (core_text, fold_text):
+    for text in (core_text, fold_text, turn_text):
         jit.compile_text(text("double", target), options=jit.LIGHT)
 
 
@@ -207,15 +208,38 @@ def test_choice(rng, shape, layouts, kind):
 ROOMY = Target("avx512", 512, 32, 48 << 10, 2 << 20)
 
 
-@pytest.mark.parametrize("shape,kind", [
-    ((1, 512, 784), "row"), ((4, 512, 784), "blocked"), ((16, 2048, 2048), "blocked"),
-    ((64, 784, 784), "blocked"), ((128, 784, 512), "blocked"), ((256, 256, 256), "packed"),
-    ((128, 1024, 1024), "packed"), ((128, 784, 128), "packed"), ((1024, 1024, 1024), "packed"),
+@pytest.mark.parametrize("shape,layouts,kind", [
+    ((1, 512, 784), "NN", "row"), ((4, 512, 784), "NN", "blocked"),
+    ((16, 2048, 2048), "NN", "blocked"), ((64, 784, 784), "NN", "strips"),
+    ((128, 784, 512), "NN", "strips"), ((256, 256, 256), "NN", "strips"),
+    ((128, 1024, 1024), "NN", "strips"), ((128, 784, 128), "NN", "strips"),
+    ((128, 64, 128), "NN", "direct"), ((1024, 1024, 1024), "NN", "packed"),
+    ((32, 256, 784), "NT", "strips"), ((128, 10, 512), "NT", "dot"), ((16, 8, 8), "NT", "packed"),
+    ((784, 512, 128), "TN", "strips"), ((1024, 1024, 1024), "NT", "packed"),
 ])  # fmt: skip
-def test_choice_where_caches_have_room(rng, shape, kind):
+def test_choice_where_caches_have_room(rng, shape, layouts, kind):
     m, n, k = shape
-    a, b = matrix(rng, m, k, "float32", "N"), matrix(rng, k, n, "float32", "N")
+    a, b = matrix(rng, m, k, "float32", layouts[0]), matrix(rng, k, n, "float32", layouts[1])
     assert gemm.choose(describe(a, b, np.empty((m, n), "float32")), ROOMY).kind == kind
+
+
+@pytest.mark.parametrize("layouts", ["NN", "NT", "TN"])
+@pytest.mark.parametrize(
+    "m,n,k", [(700, 50, 40), (137, 500, 130), (50, 300, 300), (2100, 100, 200)]
+)
+def test_strips_of_several_cells(matmul, rng, m, n, k, layouts):
+    """Cells above and beside each other, with an epilogue that knows its row and column."""
+
+    def add_bias(site):
+        return site.s.add(site.value, site.load("bias", "float32", 0, 1))
+
+    a, b = matrix(rng, m, k, "float32", layouts[0]), matrix(rng, k, n, "float32", layouts[1])
+    c, bias = np.full((m, n), np.nan, np.float32), rng.standard_normal(n).astype(np.float32)
+    tail = Epilogue(("bias",), add_bias)
+    run = matmul(describe(a, b, c, epilogue=tail), gemm.Strips)
+    cells = run.kernel.kernel
+    assert cells.extent > 1 and cells.across * cells.cell_columns >= n
+    close(run(a, b, c, bias), a.astype(float) @ b + bias, k, "float32")
 
 
 def test_targets_know_caches():

@@ -1,0 +1,123 @@
+"""Rows of A times strips of B's columns, for CPUs whose caches have room; A is read in place.
+
+A strip has the columns of a tile and goes through all of k by blocks, which stay in L1 for all
+rows of A; so do the strip's sums, and these rows of A stay in L2 from strip to strip. B is read in
+place for few rows. For more, or where k is what is contiguous (the weight of a linear layer), each
+block becomes a panel on the stack: that takes a few percent for tens of rows.
+
+Chunks are cells of a grid: some rows by some columns.
+
+Invariant: an element of C sums its products by blocks of k, in order, whatever the chunks.
+"""
+
+from __future__ import annotations
+
+from ..ir.cached import cached_property
+from .gemm_base import CHUNK_FLOPS, ELEMENT, SIZE, Matmul
+from .gemm_blocked import Blocked, BlockedTile, meet
+from .gemm_core import turn_symbol
+from .gemm_direct import tile_name
+from .gemm_tile import Tile
+from .target import Target
+
+DEPTH = 128  # rows of B in a block: of three vectors each they take half of L1
+SOON = 8  # rows of B that are asked for before they are used, if it is read in place
+# Rows of A from which on a block of B is copied to a panel; fewer if its rows meet in the cache
+MANY, MEETING = 64, 40
+VECTORS = {8: 3, 7: 3, 6: 4, 5: 4}  # of a tile by its rows: as many as there are registers for
+HIGH = 64  # rows of a cell, at least: each makes its own panels
+CELLS = 16
+
+
+class Strips(Blocked):
+    """Vectors along the columns of B, which are contiguous or turned."""
+
+    template, kind = "gemm_strips.ll.j2", "strips"
+
+    def __init__(self, p: Matmul, target: Target):
+        self.size = SIZE[ELEMENT[p.dtype]]
+        self.turned, self.turns = p.b[1] != 1, turn_symbol(ELEMENT[p.dtype])
+        self.in_panel = self.turned or p.m >= (MEETING if meet(p.b[0], p) else MANY)
+        super().__init__(p, target)
+
+    @staticmethod
+    def can(p: Matmul) -> bool:
+        return p.k > 0 and p.c[1] == 1 and 1 in p.b
+
+    def depth_of(self, p: Matmul, target: Target) -> int:
+        return DEPTH
+
+    def tile_of(self, p: Matmul, target: Target) -> Tile:
+        """About equal rows in each, so that none is too small to keep the multipliers busy."""
+        rows = -(-p.m // max(1, -(-p.m // 8)))
+        lanes = target.lanes(ELEMENT[p.dtype])
+        return Tile(ELEMENT[p.dtype], lanes, rows, min(VECTORS.get(rows, 6), -(-p.n // lanes)))
+
+    # --- the grid ---
+
+    def cut(self) -> tuple[int, int]:
+        """A chunk is a cell; columns are cut first, for cells above each other share no panels."""
+        p, tile = self.product, self.tile
+        strips = -(-p.n // self.columns)
+        wanted = max(1, min(CELLS, p.flops // CHUNK_FLOPS)) if p.items == 1 else 1
+        across = min(strips, wanted)
+        kept = max(HIGH, self.target.l2 * 3 // 4 // (p.k * self.size))  # rows that L2 has room for
+        down = max(-(-p.m // kept), min(wanted // across, p.m // HIGH), 1)
+        self.cell_rows = -(-p.m // (down * tile.rows)) * tile.rows
+        self.cell_columns = -(-strips // across) * self.columns
+        self.across = -(-p.n // self.cell_columns)
+        if p.items > 1:
+            return super(Blocked, self).cut()
+        return 1, 1
+
+    @property
+    def extent(self) -> int:
+        return -(-self.m // self.cell_rows) * self.across
+
+    rows_of_chunk = ("%row", "%row.end")  # type: ignore[assignment]
+    columns_of_chunk = ("%column", "%column.end")  # type: ignore[assignment]
+
+    @property
+    def slot_bytes(self) -> int:
+        return self.cell_rows * self.columns * self.size
+
+    # --- B ---
+
+    @property
+    def places(self) -> str:
+        return "f" * bool(self.whole_columns) + "l" * bool(self.last_columns)
+
+    @cached_property
+    def ahead(self) -> int:
+        return 0 if self.in_panel else SOON * self.b[0]
+
+    @property
+    def panel_elements(self) -> int:
+        return DEPTH * self.columns
+
+    def bands(self, place: str) -> list[tuple[int, int]]:
+        """(first column, columns) of the squares that are turned for a strip."""
+        columns, lanes = self.cut_at("f" + place).columns, self.tile.lanes
+        return [(at, min(lanes, columns - at)) for at in range(0, columns, lanes)]
+
+    def copied(self, place: str) -> str:
+        """Lines that copy a row of a strip from %t.from to %t.to."""
+        columns, lines = self.cut_at("f" + place).columns, []
+        tile = next(t for t in self.tiles if t.columns == columns)
+        for v in range(tile.tile.vectors):
+            for side in ("from", "to"):
+                lines.append(f"%t.{side}.{v} = getelementptr inbounds {self.element}, "
+                             f"ptr %t.{side}, i64 {v * tile.tile.lanes}")  # fmt: skip
+            lines.append(tile.load(f"%t.v.{v}", f"%t.from.{v}", v))
+            lines.append(f"store {tile.tile.vector} %t.v.{v}, ptr %t.to.{v}, align 64")
+        return "".join(f"  {line}\n" for line in lines)
+
+    def imports(self) -> tuple[str, ...]:
+        return (*super().imports(), *[self.turns] * self.turned)
+
+    @cached_property
+    def tiles(self) -> list[BlockedTile]:
+        p, row = self.product, self.columns if self.in_panel else self.b[0]
+        return [BlockedTile(tile_name(p.name, cut), cut.tile, cut.columns, p.k, p.a, row,
+                            p.c[0], p.accumulate, None, p.swapped, self.ahead > 0, self.near)
+                for cut in self.cuts()]  # fmt: skip
