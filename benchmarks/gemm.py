@@ -56,12 +56,12 @@ def operands(case, dtype):
 @functools.cache
 def cores():
     """What products import: the packed cores, and who runs chunks."""
-    from wengert.codegen.gemm_core import shared_modules
+    from wengert.codegen.gemm_shared import shared_texts
     from wengert.runtime import jit, threads
 
     found, keep = {"wengert_parallel": threads.address()}, []
     for element in ("float", "double"):
-        for name, text, needs in shared_modules(element):
+        for name, text, needs in shared_texts(element):
             code = jit.compile_text(text(element, target()), options=jit.LIGHT)
             keep.append(jit.load(code, [name], {need: found[need] for need in needs}))
             found[name] = keep[-1].address(name)

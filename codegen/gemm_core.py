@@ -25,7 +25,6 @@ chunks and threads; so its bits depend on shapes alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -197,17 +196,6 @@ def turn_symbol(element: str) -> str:
 @cache
 def core(element: str, target: Target = DEFAULT) -> Core:
     return Core(element, target)
-
-
-@cache
-def shared_modules(element: str) -> tuple[tuple[str, Callable[..., str], tuple[str, ...]], ...]:
-    """(symbol, text, imports) of each module that products share, what it imports before it."""
-    core, turns = core_symbol(element), turn_symbol(element)
-    return (
-        (turns, turn_text, ()),
-        (core, core_text, ("wengert_parallel", turns)),
-        (fold_symbol(element), fold_text, (core,)),
-    )
 
 
 @cache

@@ -11,6 +11,7 @@ from .gemm_dot import DotTile
 from .gemm_dot import best_tile as best_dot_tile
 from .gemm_fold import fields, gathered
 from .gemm_tile import Tile
+from .gemm_walk import walk
 from .llvm import SHORT
 from .render import render
 from .scalar import LLVMReader, Scalar
@@ -212,16 +213,21 @@ class Packed(Kernel):
     def arguments(self) -> list[tuple[str, str, str]]:
         """(field, type, value) of what the caller of the core fills in."""
         p, shared = self.product, not self.parallel and self.product.flops >= 2 * CHUNK_FLOPS
-        rows, columns = chunk_shape(p.m, p.n, p.k, self.core)
         values = {
             "m": p.m, "n": p.n, "k": p.k, "a": "%a", "rsa": p.a[0], "b": "%b",
             "rsb": p.b[0], "csb": p.b[1], "c": "%c", "ldc": p.c[0], "add": int(p.accumulate),
             "work": "%work", "finish": f"@{p.name}.finish" if p.epilogue else "null",
-            "extra": "%extra", "fold": "null", "mchunk": rows, "nchunk": columns,
-            "parallel": int(shared), "wide": int(self.core.wide(p.m, p.n, p.k)), **self._places(),
+            "extra": "%extra", "fold": "null", "parallel": int(shared), **self.chunking(),
+            **self._places(),
         }  # fmt: skip
         kinds = {f.name: f.kind for f in FIELDS}
         return [(n, kinds[n], str(values[n])) for n in (c.lstrip("*") for c in CALLER)]
+
+    def chunking(self) -> dict[str, int]:
+        """How the product is shared out: rows and columns of a chunk, slices of columns or not."""
+        rows, columns = chunk_shape(self.m, self.n, self.k, self.core)
+        return {"mchunk": rows, "nchunk": columns,
+                "wide": int(self.core.wide(self.m, self.n, self.k))}  # fmt: skip
 
     def _places(self) -> dict[str, int]:
         """Fields that say where k and the columns are, in A, B and C."""
@@ -263,6 +269,31 @@ class Packed(Kernel):
         site.store_at(checked(self.epilogue.emit(site), self), f"%to.{where}.{v}")
         self.calls.update(dict.fromkeys(s.calls))
         return s.text()
+
+
+class Walked(Packed):
+    """Windows read in place: gemm_walk.py."""
+
+    kind = "walked"
+
+    def __init__(self, p: Matmul, target: Target):
+        super().__init__(p, target)
+        self.walk = walk(ELEMENT[p.dtype], target)
+        self.symbol = self.walk.name
+
+    @staticmethod
+    def can(p: Matmul) -> bool:
+        return Packed.can(p) and gathered(p).fold is not None
+
+    @property
+    def slot_bytes(self) -> int:
+        elements = self.walk.work_elements(self.m, self.k, self.core)
+        return -(-elements * SIZE[self.element] // 64) * 64
+
+    def chunking(self) -> dict[str, int]:
+        """How the product is shared out: strips of rows, columns of a cell."""
+        full, strips = self.walk.strips(self.m)
+        return {"mchunk": full, "wide": strips, "nchunk": self.walk.cell_columns(self.n)}
 
 
 def chunk_shape(m: int, n: int, k: int, core: Core) -> tuple[int, int]:

@@ -5,7 +5,7 @@ They take LLVM longest, so they are told of before the graph is planned: see `ex
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from itertools import product
 
@@ -13,17 +13,28 @@ from ..ir.graph import Graph
 from ..ir.op import Template
 from ..ir.program import Module
 from .gemm import ELEMENT, Matmul, Packed, choose
-from .gemm_core import core_symbol
-from .gemm_core import shared_modules as parts_of
+from .gemm_core import core_symbol, core_text, fold_symbol, fold_text, turn_symbol, turn_text
+from .gemm_walk import walk_symbol, walk_text
 from .render import identity
 from .target import Target
+
+
+def shared_texts(element: str) -> tuple[tuple[str, Callable[..., str], tuple[str, ...]], ...]:
+    """(symbol, text, imports) of each module that products share, what it imports before it."""
+    core, turns = core_symbol(element), turn_symbol(element)
+    return (
+        (turns, turn_text, ()),
+        (core, core_text, ("wengert_parallel", turns)),
+        (fold_symbol(element), fold_text, (core,)),
+        (walk_symbol(element), walk_text, ("wengert_parallel", turns)),
+    )
 
 
 def shared_modules(element: str, wanted: Collection[str], target: Target) -> list[Module]:
     """Those of the modules that products share which are wanted, and what these import."""
     found: list[Module] = []
     needed = set(wanted)
-    for name, text, imports in reversed(parts_of(element)):
+    for name, text, imports in reversed(shared_texts(element)):
         if name in needed:
             needed |= set(imports)
             write = partial(text, element, target)

@@ -6,7 +6,7 @@ import functools
 import numpy as np
 import pytest
 from wengert.codegen import gemm
-from wengert.codegen.gemm_core import shared_modules
+from wengert.codegen.gemm_shared import shared_texts
 from wengert.codegen.prelude import prelude
 from wengert.codegen.scalar import LLVMReader
 from wengert.codegen.target import Target
@@ -110,7 +110,7 @@ def cores(parallel=None):
         kept.append(jit.load(jit.compile_text(SERIAL), ["wengert_parallel"]))
         found["wengert_parallel"] = kept[0].address("wengert_parallel")
     for element_ in ("float", "double"):
-        for name, text, needs in shared_modules(element_):
+        for name, text, needs in shared_texts(element_):
             code = jit.compile_text(text(element_, target()), options=jit.LIGHT)
             kept.append(jit.load(code, [name], {need: found[need] for need in needs}))
             found[name] = kept[-1].address(name)

@@ -1,0 +1,141 @@
+"""Products with windows of an image, read in place; for CPUs whose caches have room.
+
+An element of such a B is at rows[k] + columns[j] (gemm_fold.py), so it can be broadcast from where
+it is: no window is ever copied. Vectors lie along the rows of C, so A is turned into panels first;
+sums are turned back on their way to C. A convolution's weight, and the gradient that its weight's
+gradient is made of, are small beside the windows.
+
+A tile has `rows` columns of C by up to three vectors of its rows. Its loop over k reads an offset
+from a table, and each column's element there. Sums of a cell, some columns by a strip of rows, stay
+in cache from block to block of k.
+
+Invariant: an element of C sums its products by blocks of k, in order, whatever the chunks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from .gemm_core import Core, core
+from .gemm_tile import Tile, broadcast, multiply_add, phis
+from .llvm import SHORT
+from .render import render
+from .target import DEFAULT, Target
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Context of gemm_walk.ll.j2, beside the core."""
+
+    element: str
+    lanes: int
+    rows: int = 8  # columns of C in a tile: each has a pointer
+    most: int = 3  # vectors of a tile
+    depth: int = 128  # of k in a block
+    most_columns: int = 512  # of a cell
+    cells: int = 8
+
+    @property
+    def name(self) -> str:
+        return walk_symbol(self.element)
+
+    @property
+    def columns(self) -> int:
+        return self.lanes * self.most
+
+    @property
+    def tiles(self) -> list[Tile]:
+        return [Tile(self.element, self.lanes, self.rows, v) for v in range(1, self.most + 1)]
+
+    def strips(self, m: int) -> tuple[int, int]:
+        """(strips of the most vectors, all strips) of C's rows: no strip has one but a single."""
+        vectors = -(-m // self.lanes)
+        less = {0: 0, 1: 2, 2: 1}[vectors % self.most] if vectors > 1 else 1
+        full = (vectors - less * (self.most - 1)) // self.most if vectors > 1 else 0
+        return full, full + less
+
+    def work_elements(self, m: int, k: int, core: Core) -> int:
+        """The panels, then 64 bits for each of k."""
+        vectors = -(-m // self.lanes)
+        return vectors * self.lanes * k + core.slack + k * 8 // core.size + 64
+
+    def cell_columns(self, n: int) -> int:
+        """Enough for each block of a panel to be used often, few enough for all threads."""
+        return max(64, min(self.most_columns, -(-n // (self.cells * 32)) * 32))
+
+    # --- lines of tiles ---
+
+    def places(self, t: Tile) -> str:
+        return "".join(
+            f"  %place.p{i} = getelementptr inbounds ptr, ptr %places, i64 {i}\n"
+            f"  %place.{i} = load ptr, ptr %place.p{i}, align 8\n" for i in range(t.rows)
+        )  # fmt: skip
+
+    def loop(self, t: Tile) -> str:
+        lines = ["%row.p = getelementptr inbounds i64, ptr %rows, i64 %i",
+                 "%row = load i64, ptr %row.p, align 8"]  # fmt: skip
+        for v in range(t.vectors):
+            lines += [
+                f"%bq.{v} = getelementptr inbounds {t.element}, ptr %b, i64 {v * t.lanes}",
+                f"%b.{v} = load {t.vector}, ptr %bq.{v}, align 64",
+            ]
+        for i in range(t.rows):
+            lines.append(f"%aq.{i} = getelementptr inbounds {t.element}, ptr %place.{i}, i64 %row")
+            lines += broadcast(t, f"%av.{i}", f"%aq.{i}", f".{i}")
+            lines += [multiply_add(t, f"%r.{i}.{v}", f"%av.{i}", f"%b.{v}", f"%m.{i}.{v}")
+                      for v in range(t.vectors)]  # fmt: skip
+        text = "".join(f"  {line}\n" for line in lines)
+        return phis(t, "m", ("zeroinitializer", "entry"), ("%r", "k.loop")) + text
+
+    def ends(self, t: Tile) -> str:
+        return "".join(
+            f"  %p.{i}.{v} = getelementptr inbounds {t.element}, ptr %out, "
+            f"i64 {i * self.columns + v * t.lanes}\n" for i, v in t.cells()
+        )  # fmt: skip
+
+    def more(self, t: Tile) -> str:
+        return "".join(
+            f"  %o.{i}.{v} = load {t.vector}, ptr %p.{i}.{v}, align 64\n"
+            f"  %n.{i}.{v} = fadd {t.vector} %r.{i}.{v}, %o.{i}.{v}\n" for i, v in t.cells()
+        )  # fmt: skip
+
+    def stores(self, t: Tile) -> str:
+        cells = [f"{i}.{v}" for i, v in t.cells()]
+        text = "".join(f"  %s.{c} = phi {t.vector} [ %r.{c}, %end ], [ %n.{c}, %more ]\n"
+                       for c in cells)  # fmt: skip
+        return text + "".join(f"  store {t.vector} %s.{c}, ptr %p.{c}, align 64\n" for c in cells)
+
+    def gather(self) -> str:
+        """Lines that store %v.some elements, %rsa apart from %v.from on, at %v.to."""
+        lanes, t = self.lanes, Tile(self.element, self.lanes, 1, 1)
+        kind, iota = f"<{lanes} x i64>", ", ".join(f"i64 {i}" for i in range(lanes))
+        lines = [
+            f"%g.n0 = insertelement {kind} poison, i64 %v.some, i32 0",
+            f"%g.n = shufflevector {kind} %g.n0, {kind} poison, <{lanes} x i32> zeroinitializer",
+            f"%g.in = icmp slt {kind} <{iota}>, %g.n",
+            f"%g.s0 = insertelement {kind} poison, i64 %rsa, i32 0",
+            f"%g.s = shufflevector {kind} %g.s0, {kind} poison, <{lanes} x i32> zeroinitializer",
+            f"%g.o = mul {kind} <{iota}>, %g.s",
+            f"%g.p = getelementptr {t.element}, ptr %v.from, {kind} %g.o",
+            f"%g.v = call {t.vector} @llvm.masked.gather.{t.suffix}.v{lanes}p0(<{lanes} x ptr> "
+            f"align {4 if t.element == 'float' else 8} %g.p, <{lanes} x i1> %g.in, "
+            f"{t.vector} zeroinitializer)",
+            f"store {t.vector} %g.v, ptr %v.to, align 64",
+        ]
+        return "".join(f"  {line}\n" for line in lines)
+
+
+def walk_symbol(element: str) -> str:
+    return f"wengert_gemm_walk_{SHORT[element]}"
+
+
+@cache
+def walk(element: str, target: Target = DEFAULT) -> Walk:
+    return Walk(element, target.lanes(element))
+
+
+@cache
+def walk_text(element: str, target: Target = DEFAULT) -> str:
+    """The module that defines `walk_symbol(element)`."""
+    return render("gemm_walk.ll.j2", core=core(element, target), walk=walk(element, target))

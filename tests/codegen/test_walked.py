@@ -1,0 +1,100 @@
+"""Products with windows of an image, read in place or packed, against NumPy in float64."""
+
+import numpy as np
+import pytest
+from wengert.codegen import gemm
+from wengert.codegen.epilogue import Epilogue
+from wengert.codegen.gemm_fold import Fold
+from wengert.codegen.gemm_walk import walk
+from wengert.codegen.target import Target
+
+ROOMY = Target("avx512", 512, 32, 48 << 10, 2 << 20)
+KINDS = [gemm.Packed, gemm.Walked]
+# images, channels, their size, the window's, its steps
+SHAPES = [(2, 3, (9, 11), (3, 2), (2, 1)), (1, 40, (8, 8), (3, 3), (1, 1)),
+          (3, 1, (5, 40), (1, 5), (1, 2)), (1, 2, (2, 2), (2, 2), (1, 1)),
+          (5, 17, (12, 15), (1, 1), (1, 1))]  # fmt: skip
+
+
+def windows(image, size, step):
+    """(image, channel, row in a window, column, its place's row, column) of images, as a view."""
+    n, c, height, width = image.shape
+    places = [(a - b) // s + 1 for a, b, s in zip((height, width), size, step)]
+    s = image.strides
+    strides = (s[0], s[1], s[2], s[3], s[2] * step[0], s[3] * step[1])
+    return np.lib.stride_tricks.as_strided(image, (n, c, *size, *places), strides)
+
+
+def elements(x):
+    return [s // x.itemsize for s in x.strides]
+
+
+def forward(weight, image, size, step, **options):
+    """The product of a convolution: weight (channels out, k) times windows (k, places)."""
+    view = windows(image, size, step)
+    n, c, kh, kw, oh, ow = view.shape
+    item, *sides = elements(view)
+    m, k, per = len(weight), c * kh * kw, oh * ow
+    a = weight.reshape(m, c, kh, kw)
+    fold = Fold(tuple(zip((c, kh, kw), elements(a)[1:], sides[:3])),
+                tuple(zip((oh, ow), sides[3:])), per)  # fmt: skip
+    batch = ((n, 0, item, m * per),)
+    return gemm.Matmul("product", str(image.dtype), m, per, k, (elements(a)[0], 1), (1, 1),
+                       (per, 1), batch, fold=fold, **options)  # fmt: skip
+
+
+def wanted(weight, image, size, step):
+    view = windows(image, size, step).astype(float)
+    return np.einsum("mcij,ncijyx->nmyx", weight.astype(float), view)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m", [1, 6, 16, 17, 33, 48, 50, 64, 70, 112])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_windows(matmul, rng, kind, m, dtype):
+    for n, c, shape, size, step in SHAPES:
+        image = rng.standard_normal((n, c, *shape)).astype(dtype)
+        weight = rng.standard_normal((m, c, *size)).astype(dtype)
+        want = wanted(weight, image, size, step)
+        c_ = np.full(want.shape, np.nan, dtype)
+        got = matmul(forward(weight, image, size, step), kind)(weight, image, c_)
+        bound = np.finfo(dtype).eps * 8 * weight[0].size
+        np.testing.assert_allclose(got, want, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_turned_weights_sums_and_tails(matmul, rng, kind):
+    """A weight whose k runs backwards, added to what is there, then a bias by rows."""
+
+    def add_bias(site):
+        return site.s.add(site.value, site.load("bias", "float32", 1, 0))
+
+    image = rng.standard_normal((2, 20, 10, 13)).astype(np.float32)
+    stored = rng.standard_normal((20, 37, 3, 3)).astype(np.float32)
+    weight = stored.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1]
+    product = forward(np.ascontiguousarray(weight), image, (3, 3), (1, 1), accumulate=True,
+                      epilogue=Epilogue(("bias",), add_bias))  # fmt: skip
+    k = tuple((n, a, b) for (n, _, b), a in zip(product.fold.k, elements(weight)[1:]))
+    product = gemm.Matmul(**{**vars(product), "a": (elements(weight)[0], 1),
+                             "fold": Fold(k, product.fold.columns, product.fold.per)})  # fmt: skip
+    want = wanted(weight, image, (3, 3), (1, 1))
+    old = rng.standard_normal(want.shape).astype(np.float32)
+    bias = rng.standard_normal(37).astype(np.float32)
+    got = matmul(product, kind)(weight, image, old.copy(), bias)
+    np.testing.assert_allclose(got, want + old + bias[:, None, None], rtol=0, atol=2e-4)
+
+
+def test_strips_of_rows_cover_all():
+    described = walk("float", ROOMY)
+    for m in range(1, 700):
+        full, strips = described.strips(m)
+        vectors = -(-m // 16)
+        others = strips - full
+        assert full * 3 + others * (2 if vectors > 1 else 1) == vectors and others <= 2
+
+
+def test_windows_are_walked_where_caches_have_room(rng):
+    image = rng.standard_normal((2, 3, 9, 9)).astype(np.float32)
+    product = forward(np.zeros((8, 3, 3, 3), np.float32), image, (3, 3), (1, 1))
+    assert gemm.choose(product, ROOMY) is gemm.Walked
+    assert gemm.choose(product, Target()) is gemm.Packed
