@@ -12,21 +12,63 @@ Invariant: an element of C sums its products by blocks of k, in order, whatever 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 from ..ir.cached import cached_property
 from .gemm_base import CHUNK_FLOPS, ELEMENT, SIZE, Matmul
-from .gemm_blocked import Blocked, BlockedTile, meet
-from .gemm_core import turn_symbol
+from .gemm_blocked import LINE, Blocked, BlockedTile, meet
+from .gemm_core import Core, turn_symbol
 from .gemm_direct import tile_name
 from .gemm_tile import Tile
 from .target import Target
 
-DEPTH = 128  # rows of B in a block: of three vectors each they take half of L1
+DEPTH = 160  # rows of B in a block, at most: of three vectors each they take two thirds of L1
 SOON = 8  # rows of B that are asked for before they are used, if it is read in place
 # Rows of A from which on a block of B is copied to a panel; fewer if its rows meet in the cache
-MANY, MEETING = 64, 40
+MANY, MEETING = 100, 40
 VECTORS = {8: 3, 7: 3, 6: 4, 5: 4}  # of a tile by its rows: as many as there are registers for
 HIGH = 64  # rows of a cell, at least: each makes its own panels
 CELLS = 16
+
+
+@dataclass
+class PanelTile(BlockedTile):
+    """Has a panel of B, and asks for a block of B that comes `next`, whose rows are a `lead` apart.
+
+    Where B is stored by columns these are its rows, which have a line for as many of k as lanes.
+    """
+
+    turned: bool = False
+
+    @property
+    def parameters(self) -> str:
+        return ("ptr %a, ptr %b, ptr %from, ptr %to, i64 %from.s, i64 %to.s, i64 %count, "
+                "i1 %add, ptr %next, i64 %lead")  # fmt: skip
+
+    @property
+    def ahead(self) -> str:
+        lines = -(-self.columns * SIZE[self.tile.element] // LINE)
+        if self.turned:
+            lanes = self.tile.lanes
+            where = [
+                f"%soon.k = and i64 %i, {lanes - 1}",
+                f"%soon.l = lshr i64 %i, {lanes.bit_length() - 1}",
+                f"%soon.r = mul i64 %soon.k, {lines}",
+                "%soon.o = mul i64 %soon.r, %lead",
+                f"%soon.a = mul i64 %soon.l, {LINE}",
+                "%soon.0 = add i64 %soon.o, %soon.a",
+            ]
+        else:
+            where = ["%soon.0 = mul i64 %i, %lead"]
+        for n in range(lines):
+            step = "%lead" if self.turned else str(LINE)
+            where += [
+                f"%soon.p{n} = getelementptr i8, ptr %next, i64 %soon.{n}",
+                f"call void @llvm.prefetch.p0(ptr %soon.p{n}, i32 0, i32 2, i32 1)",
+                f"%soon.{n + 1} = add i64 %soon.{n}, {step}",
+            ]
+        return "".join(f"  {line}\n" for line in where)
 
 
 class Strips(Blocked):
@@ -45,7 +87,8 @@ class Strips(Blocked):
         return p.k > 0 and p.c[1] == 1 and 1 in p.b
 
     def depth_of(self, p: Matmul, target: Target) -> int:
-        return DEPTH
+        """Blocks are about equal: a last one of a few rows would be all overhead."""
+        return Core.even(p.k, DEPTH, target.lanes(ELEMENT[p.dtype]))
 
     def tile_of(self, p: Matmul, target: Target) -> Tile:
         """About equal rows in each, so that none is too small to keep the multipliers busy."""
@@ -89,11 +132,21 @@ class Strips(Blocked):
 
     @cached_property
     def ahead(self) -> int:
-        return 0 if self.in_panel else SOON * self.b[0]
+        return SOON * self.b[0]
+
+    @property
+    def lead(self) -> int:
+        """Bytes between the rows of B as it is stored."""
+        return max(self.b) * self.size
+
+    @property
+    def beside(self) -> int:
+        """Where the next strip is."""
+        return self.columns * self.b[1]
 
     @property
     def panel_elements(self) -> int:
-        return DEPTH * self.columns
+        return self.depth * self.columns
 
     def bands(self, place: str) -> list[tuple[int, int]]:
         """(first column, columns) of the squares that are turned for a strip."""
@@ -118,6 +171,7 @@ class Strips(Blocked):
     @cached_property
     def tiles(self) -> list[BlockedTile]:
         p, row = self.product, self.columns if self.in_panel else self.b[0]
-        return [BlockedTile(tile_name(p.name, cut), cut.tile, cut.columns, p.k, p.a, row,
-                            p.c[0], p.accumulate, None, p.swapped, self.ahead > 0, self.near)
+        kind = partial(PanelTile, turned=self.turned) if self.in_panel else BlockedTile
+        return [kind(tile_name(p.name, cut), cut.tile, cut.columns, p.k, p.a, row, p.c[0],
+                     p.accumulate, None, p.swapped, True, self.near)
                 for cut in self.cuts()]  # fmt: skip
