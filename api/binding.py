@@ -142,7 +142,7 @@ class Binding:
             "watched": self.words, "held": self.held, "modes": modes, "declined": MISS,
             "failed": failed, "counter": self.trace.counter, "taking": self.taking,
             "history": self.history() if self.linked else None,
-            "name": "bound_replay", "keep": [self.trace, self.numbers],
+            "recycles": True, "name": "bound_replay", "keep": [self.trace, self.numbers],
         }  # fmt: skip
 
     def history(self) -> History:

@@ -86,7 +86,8 @@ class Call:
     accepted (see watch.py). `held`: addresses of objects that a call must keep alive while the
     GIL is released; the watched words must have shown that they live. `history`: what results get;
     the first of them are shown, the others saved. `modes`: of `watch.modes`. `counter`: an int64
-    that counts the calls that ran. `declined`: the answer where there is no slow path. `failed` is
+    that counts the calls that ran. `recycles`: arrays of small results are used again when nobody
+    else holds them (spares.ll). `declined`: the answer where there is no slow path. `failed` is
     given a status, and answers for it. `taking`: it is called with a tuple of arguments and a dict,
     which it takes apart like that. `numbers`: a callable of `watch.watch`, and one
     that is asked where its words differ; the call is declined where it says no. `effects`: what is
@@ -123,6 +124,7 @@ class Call:
     depth: int = 0
     answer: Answer | None = None
     states: States | None = None
+    recycles: bool = False
     last_code: list[Any] = field(default_factory=lambda: [None, None])  # see `Eager.place_words`
 
     def __post_init__(self) -> None:

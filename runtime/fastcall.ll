@@ -210,7 +210,7 @@ out:
   ret void
 }
 
-; New arrays for the results; false, with the exception set, if there is no memory.
+; Arrays for the results; false, with the exception set, if there is no memory.
 define internal i1 @allocate(ptr %table, ptr %pointers, ptr %made) {
 entry:
   %args.p = getelementptr %Table, ptr %table, i32 0, i32 0
@@ -225,19 +225,11 @@ next:
   br i1 %end, label %yes, label %one
 one:
   %i = add i64 %args, %k
-  %descr.p = getelementptr %Record, ptr %records, i64 %i, i32 3
-  %descr = load ptr, ptr %descr.p
-  %nd.p = getelementptr %Record, ptr %records, i64 %i, i32 5
-  %nd = load i32, ptr %nd.p
-  %dims.p = getelementptr %Record, ptr %records, i64 %i, i32 6
-  %dims = load ptr, ptr %dims.p
-  call void @Py_IncRef(ptr %descr)         ; which the next call takes over
-  %array = call ptr @PyArray_NewFromDescr(ptr @ndarray, ptr %descr, i32 %nd, ptr %dims, ptr null,
-                                          ptr null, i32 0, ptr null)
+  %record = getelementptr %Record, ptr %records, i64 %i
+  %array = call ptr @new_array(ptr %record)
   %failed = icmp eq ptr %array, null
   br i1 %failed, label %no, label %good
 good:
-  %record = getelementptr %Record, ptr %records, i64 %i
   %whole = call ptr @wrap(ptr %record, ptr %array)
   %poor = icmp eq ptr %whole, null
   br i1 %poor, label %no, label %kept

@@ -41,6 +41,7 @@ from .stand_in import stand_in
 
 RELEASE_GIL, STATUS, TUPLE, HOLD = 1, 2, 4, 8
 A_FLOAT, AN_OBJECT, A_NUMBER, A_COPY = 1, 2, 3, 4  # kinds of records; 0 is an array
+SMALL = 4096  # bytes of a result whose array may be kept for later calls
 
 
 def make(
@@ -79,7 +80,8 @@ class Table(np.ndarray):
 
 
 # Backward to leaves is a module of its own: whole training steps do not need it.
-CALLS = ("history.ll", "edges.ll", "fastcall.ll", "effects.ll", "views.ll", "entering.ll")
+CALLS = ("spares.ll", "history.ll", "edges.ll", "fastcall.ll", "effects.ll", "views.ll",
+         "entering.ll")  # fmt: skip
 BACKWARD = ("leaves.ll",)
 EXPORTS = {
     CALLS: ("wengert_call", "wengert_call_packed", "wengert_turn", "wengert_unpack",
@@ -135,6 +137,7 @@ def text(files: tuple[str, ...] = CALLS) -> str:
         DIMS=layout.DIMS,
         STRIDES=layout.STRIDES,
         BASE=layout.BASE,
+        WEAK=layout.WEAK,
         DICT_USED=layout.DICT_USED,
         DICT_VERSION=layout.DICT_VERSION,
         METHOD=layout.METHOD,
@@ -160,6 +163,7 @@ def text(files: tuple[str, ...] = CALLS) -> str:
         EQUAL=layout.EQUAL,
         SET_USED=layout.SET_USED,
         WRITEABLE=layout.WRITEABLE,
+        OWNED_FLAGS=layout.OWNED | layout.ALIGNED | layout.WRITEABLE,
         WRITEABLE_FLAGS=layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE,
         **places(files),
     )
@@ -226,7 +230,7 @@ def _table_of(call: Call) -> Table:
     words = partial(_words, keep)
 
     def record(expected: Array) -> int:
-        return words([*_record(expected, words), -1])
+        return words([*_record(expected, words), -1, 0])
 
     flags = (
         RELEASE_GIL * call.release_gil
@@ -260,11 +264,21 @@ def _table_of(call: Call) -> Table:
         *_afterwards(call, words, record),
     ]
     records = []
-    for expected, place in zip((*call.arguments, *call.results), call.order):
-        records += [*_record(expected, words), place]
+    spares = [0] * len(call.arguments) + _spares(call, keep)
+    for expected, place, at in zip((*call.arguments, *call.results), call.order, spares):
+        records += [*_record(expected, words), place, at]
     table = np.array([word % 2**64 for word in head + records], np.uint64).view(Table)
     table.keep += keep
     return table
+
+
+def _spares(call: Call, keep: list[object]) -> list[int]:
+    """Where two arrays for each result are that a later call may use again, or 0."""
+    arrays: list[np.ndarray | None] = [None] * (2 * len(call.results))
+    keep.append(arrays)
+    at = layout.word_at(id(arrays) + layout.LIST_ITEMS)
+    return [at + 16 * k if call.recycles and result.extent[1] <= SMALL else 0
+            for k, result in enumerate(call.results)]  # fmt: skip
 
 
 def _afterwards(call: Call, words: Callable[[Sequence[int]], int],

@@ -4,7 +4,8 @@ A program is one native entry: Python is left once per call. Host calls are call
 (hosting.py).
 
 Invariants:
-- New results are freshly allocated at each call and never recycled.
+- New results are freshly allocated at each call; bound calls use small arrays again that nobody
+  else can see (spares.ll).
 - The arena is borrowed for a call, so calls from several threads do not meet.
 - Arguments that are not contiguous, or share memory with one that is written to, are copied first.
 """

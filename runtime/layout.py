@@ -21,17 +21,18 @@ import numpy as np
 
 HEAD = object.__basicsize__  # reference count and type
 TYPE = HEAD - 8
-DATA, ND, DIMS, STRIDES, BASE, DESCR, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 32, 40, 48))
+DATA, ND, DIMS, STRIDES, BASE, DESCR, FLAGS, WEAK = (HEAD + at for at in range(0, 64, 8))
 FLOAT = HEAD
 INT_SIZE = HEAD
 DICT_USED, DICT_VERSION, DICT_KEYS = HEAD, HEAD + 8, HEAD + 16
 TUPLE_SIZE, TUPLE_ITEMS = HEAD, HEAD + 8
+LIST_ITEMS = HEAD + 8
 SET_USED = HEAD + 8
 METHOD, METHOD_SELF = HEAD, HEAD + 8  # of a built-in function
 METHOD_FUNCTION, METHOD_FLAGS = 8, 16
 METH_FASTCALL = 0x80
 
-C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+C_CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
 NEW_COPY, NEW_FROM_DESCR, SET_BASE = 85, 94, 282  # indices in NumPy's table of functions
 C_ORDER = 0
 EQUAL = 2  # Py_EQ
@@ -191,13 +192,14 @@ def _array_trouble() -> str:
         unaligned,
         np.zeros(4, ">f4"),
     ):
-        for field, (found, expected) in _fields(array).items():
+        seen = weakref.ref(array) if array.ndim else None
+        for field, (found, expected) in _fields(array, seen).items():
             if found != expected:
                 return f"ndarray.{field}: {found} where Python says {expected}"
     return ""
 
 
-def _fields(array: np.ndarray) -> dict[str, tuple[object, object]]:
+def _fields(array: np.ndarray, reference: object) -> dict[str, tuple[object, object]]:
     at = id(array)
     flags = ctypes.c_int32.from_address(at + FLAGS).value
     seen: dict[str, tuple[object, object]] = {
@@ -206,6 +208,8 @@ def _fields(array: np.ndarray) -> dict[str, tuple[object, object]]:
         "nd": (ctypes.c_int32.from_address(at + ND).value, array.ndim),
         "base": (word_at(at + BASE), 0 if array.base is None else id(array.base)),
         "descr": (word_at(at + DESCR), id(array.dtype)),
+        "weak": (word_at(at + WEAK), 0 if reference is None else id(reference)),
+        "owner": (bool(flags & OWNED), array.flags.owndata),
         "contiguous": (bool(flags & C_CONTIGUOUS), array.flags.c_contiguous),
         "aligned": (bool(flags & ALIGNED), array.flags.aligned),
         "writeable": (bool(flags & WRITEABLE), array.flags.writeable),

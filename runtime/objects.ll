@@ -50,11 +50,12 @@ declare i64 @PyLong_AsLongLong(ptr)
 @function = external global i8             ; the class of built-in functions
 
 ; What an argument or a result must be
-%Record = type { ptr, i64, i64, ptr, i32, i32, ptr, ptr, i64, i64, i64, ptr, i64 }
+%Record = type { ptr, i64, i64, ptr, i32, i32, ptr, ptr, i64, i64, i64, ptr, i64, ptr }
 ; 0 type  1 slot  2 kind: an array, one to copy, a float, or what must be the same  3 descr, or the object  4 flags  5 nd  6 dims  7 strides  8 alignment-1
 ; 9 and 10: the first byte and the byte after the last, from the data pointer
 ; 11 facts of the holder or number, or null: a count, and as many offsets and what must be there
 ; 12 where the entry wants the pointer, among all pointers; negative if it does not
+; 13 where two arrays that may be used again are (spares.ll), or null
 
 ; Followed by a %Record for each argument, then for each result
 %Table = type { i64, i64, ptr, i64, ptr, i64, ptr, i64, ptr, i64, ptr, ptr, i64, ptr, ptr, ptr, ptr,
