@@ -205,6 +205,34 @@ no:
   ret ptr null
 }
 
+; A version that only its storage holds is counted up where it is: nobody can see that it is the same
+; object. False where others hold it, or it is no int of one digit, or would not be.
+define internal i1 @count_in_place(ptr %version, i64 %times) alwaysinline {
+entry:
+  %references = load i64, ptr %version
+  %alone = icmp eq i64 %references, 1
+  %is.int = call i1 @has_type(ptr %version, ptr @int)
+  %size.p = getelementptr i8, ptr %version, i64 ${INT_SIZE}
+  %size = load i64, ptr %size.p
+  %short = icmp eq i64 %size, ${ONE_DIGIT}
+  %two = and i1 %alone, %is.int
+  %three = and i1 %two, %short
+  br i1 %three, label %count, label %no
+count:
+  %digit.p = getelementptr i8, ptr %version, i64 ${INT_DIGIT}
+  %digit = load i32, ptr %digit.p
+  %wide = zext i32 %digit to i64
+  %sum = add i64 %wide, %times
+  %fits = icmp ult i64 %sum, ${MOST_DIGIT}
+  br i1 %fits, label %store, label %no
+store:
+  %new = trunc i64 %sum to i32
+  store i32 %new, ptr %digit.p
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; Counts writes: triples of an argument or -1, a storage, and how many.
 define internal i1 @count_writes(ptr %e, ptr %args, ptr %place) {
 entry:
@@ -214,7 +242,7 @@ entry:
   %written.slot = call i64 @number(ptr %e, i64 ${E_written})
   br label %next
 next:
-  %k = phi i64 [ 0, %entry ], [ %k1, %keep ]
+  %k = phi i64 [ 0, %entry ], [ %k1, %where ], [ %k1, %move ]
   %end = icmp eq i64 %k, %count
   br i1 %end, label %yes, label %one
 one:
@@ -233,7 +261,11 @@ argument:
   br i1 %failed, label %no, label %add
 add:
   %storage = phi ptr [ %known, %one ], [ %own, %argument ]
+  %k1 = add i64 %k, 1
   %before = call ptr @field(ptr %storage, i64 %version.slot)
+  %counted = call i1 @count_in_place(ptr %before, i64 %times)
+  br i1 %counted, label %where, label %new
+new:
   %number = call i64 @PyLong_AsLongLong(ptr %before)
   %sum = add i64 %number, %times
   %version = call ptr @PyLong_FromLongLong(i64 %sum)
@@ -241,9 +273,14 @@ add:
   br i1 %poor, label %no, label %keep
 keep:
   call void @replace(ptr %storage, i64 %version.slot, ptr %version)
+  br label %where
+where:
+  %last = call ptr @field(ptr %storage, i64 %written.slot)
+  %there = icmp eq ptr %last, %place
+  br i1 %there, label %next, label %move
+move:
   call void @Py_IncRef(ptr %place)
   call void @replace(ptr %storage, i64 %written.slot, ptr %place)
-  %k1 = add i64 %k, 1
   br label %next
 yes:
   ret i1 true

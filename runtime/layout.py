@@ -23,7 +23,7 @@ HEAD = object.__basicsize__  # reference count and type
 TYPE = HEAD - 8
 DATA, ND, DIMS, STRIDES, BASE, DESCR, FLAGS, WEAK = (HEAD + at for at in range(0, 64, 8))
 FLOAT = HEAD
-INT_SIZE = HEAD
+INT_SIZE, INT_DIGIT = HEAD, HEAD + 8
 DICT_USED, DICT_VERSION, DICT_KEYS = HEAD, HEAD + 8, HEAD + 16
 TUPLE_SIZE, TUPLE_ITEMS = HEAD, HEAD + 8
 LIST_ITEMS = HEAD + 8
@@ -36,6 +36,7 @@ C_CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
 NEW_COPY, NEW_FROM_DESCR, SET_BASE = 85, 94, 282  # indices in NumPy's table of functions
 C_ORDER = 0
 EQUAL = 2  # Py_EQ
+MOST_DIGIT = 1 << 30  # of an int
 
 PYTHON_FUNCTIONS: tuple[str, ...] = (
     "Py_IncRef",
@@ -152,6 +153,7 @@ def imports() -> dict[str, int]:
         "reference": id(weakref.ref),
         "bool": id(np.dtype(bool)),
         "function": id(BuiltinFunctionType),
+        "int": id(int),
     }
 
 
@@ -229,8 +231,11 @@ def _float_trouble() -> str:
 
 
 def _int_trouble() -> str:
+    sizes = [word_at(id(value) + INT_SIZE) == one_digit() for value in (257, -257, 2**30)]
+    if sizes != [True, False, False] or sys.int_info.bits_per_digit != 30:
+        return f"int: sizes {sizes}, {sys.int_info.bits_per_digit} bits"
     for value in (1, -1, 2**30 - 1, 123456):
-        digit = ctypes.c_uint32.from_address(id(value) + INT_SIZE + 8).value
+        digit = ctypes.c_uint32.from_address(id(value) + INT_DIGIT).value
         if digit != abs(value) or number_words(value) == number_words(-value):
             return f"int: the digit {digit} where Python says {value}"
     return ""
@@ -314,11 +319,16 @@ def slot_offset(cls: type, slot: str) -> int:
     raise TypeError(f"{cls.__name__}.{slot} is not an entry of __slots__")
 
 
+def one_digit() -> int:
+    """The word that says of an int that it is positive and has one digit."""
+    return word_at(id(12345) + INT_SIZE)
+
+
 def number_words(value: object) -> list[tuple[int, int]]:
     """Offsets and words that all floats, or ints of one digit, that equal this one have."""
     if type(value) is float:
         offsets = [FLOAT]
-    elif type(value) is int and 0 < abs(value) < 1 << 30:
+    elif type(value) is int and 0 < abs(value) < MOST_DIGIT:
         offsets = [INT_SIZE, INT_SIZE + 4]  # the second ends with the digit, which has four bytes
     else:
         return []

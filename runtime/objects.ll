@@ -47,6 +47,7 @@ declare i64 @PyLong_AsLongLong(ptr)
 @tuple = external global i8
 @reference = external global i8            ; `weakref.ref`
 @bool = external global i8                 ; NumPy's dtype
+@int = external global i8
 @function = external global i8             ; the class of built-in functions
 
 ; What an argument or a result must be

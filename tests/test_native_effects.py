@@ -363,3 +363,44 @@ def test_branches_are_native():
     assert (sys.getrefcount(x), sys.getrefcount(y)) == counts
     line = inspect.currentframe().f_lineno + 1
     assert describe_place(function(x, y)[0].grad_fn.place).endswith(f":{line}")
+
+
+@native
+def test_versions_that_others_hold_stay_as_they_were():
+    """Counts go up in place (runtime/effects.ll) where only the storage has them."""
+    step = torch.compile(lambda x: x.mul_(1.0).add_(1.0))
+    x = torch.zeros(3)
+    settled(step, x)
+    seen = [(x._version, x.storage_.version) for _ in range(300) if step(x) is x]
+    assert [found for found, _ in seen] == [2 * n for n in range(6, 306)]
+    assert all(one == other for one, other in seen)
+    for _ in range(300):  # nobody looks
+        step(x)
+    assert x._version == 2 * 605 and x[0] == 605
+
+
+@native
+def test_versions_of_many_digits():
+    step = torch.compile(lambda x: x.mul_(1.0).add_(1.0))
+    x = torch.zeros(3)
+    settled(step, x)
+    for start in (2**30 - 3, 2**60 - 3, 2**31):
+        x.storage_.version = int(str(start))
+        for _ in range(3):
+            step(x)
+        assert x._version == start + 6
+
+
+@native
+def test_backward_sees_a_version_that_was_counted_in_place():
+    step = torch.compile(lambda x: x.mul_(2.0))
+    x = torch.ones(3)
+    for _ in range(300):
+        step(x)
+        x.fill_(1.0)
+    w = leaf(1.0, 2.0, 3.0)
+    y = w * x
+    assert sys.getrefcount(x.storage_.version) > 2
+    step(x)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
