@@ -70,15 +70,15 @@ class Segment:
         self.hosts = {number: Host(step) for number, step in listed if isinstance(step, HostCall)}
         failing = max([0, *(k + 1 for k, (_, step) in enumerate(listed) if can_fail(step))])
         given = [words_of(s) if isinstance(s, HostCall) else s.words for _, s in listed]
-        words = [len(listed), max([1, *map(len, given)]), 0, 0, failing]
+        pointers = len(owner.inputs) + len(owner.results)
+        words = [len(listed), max([1, *map(len, given)]), 0, 0, failing, pointers]
         self.steps = [number for number, _ in listed]
         for (number, step), own in zip(listed, given):
             if isinstance(step, HostCall):
-                words += [self.hosts[number].address, 1, len(own)]
+                words += [self.hosts[number].address, 1]
             else:
-                words += [owner.code.symbols[step.symbol], step.chunks, len(own)]
-            for word in own:
-                words += owner.locate(word)
+                words += [owner.code.symbols[step.symbol], step.chunks]
+            words += owner.block_words(own)
         self.table = np.array(words, np.int64)
         self.times = np.zeros(len(listed), np.int64)
         self.spans: list[np.ndarray] = []
@@ -130,17 +130,24 @@ class Runnable:
 
     # -- making it -------------------------------------------------------------------------
 
-    def locate(self, word: Any) -> list[int]:
-        """What a word is relative to, and its value, as run.ll reads them."""
+    def block_words(self, words: Sequence[Any]) -> list[int]:
+        """The words of a launch, and which of them are relative to what, as run.ll reads them."""
+        located = [self.locate(word) for word in words]
+        fixes = [(k, origin) for k, (origin, _) in enumerate(located) if origin is not None]
+        return [len(words), len(fixes), *(value for _, value in located),
+                *(number for fix in fixes for number in fix)]  # fmt: skip
+
+    def locate(self, word: Any) -> tuple[int | None, int]:
+        """What a word is relative to, or None, and its value."""
         if word.buffer is None:
-            return [0, word.value]
+            return None, word.value
         if word.buffer == STATUS:
-            return [2, word.value]
+            return 1, word.value
         buffer = self.program.buffers[word.buffer]
         if buffer.kind == TEMPORARY:
-            return [1, word.value + self.plan.offsets[buffer.name]]
+            return 0, word.value + self.plan.offsets[buffer.name]
         place = buffer.index + (len(self.inputs) if buffer.kind == OUTPUT else 0)
-        return [3 + place, word.value]
+        return 2 + place, word.value
 
     def entry(self) -> Any:
         """The callable that returns the new arrays."""

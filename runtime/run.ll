@@ -2,9 +2,10 @@
 ; One text for all programs, so that a program compiles its kernels and nothing else.
 ;
 ; Table: launches, most words of a block, where to add up times (or null), the spans (or null), up
-; to which launch one may fail (those after a failure are not run), then the launches: function,
-; chunks, words, and for each word what it is relative to and a value.
-; Relative to: 0 nothing, 1 the arena, 2 the status word, 3 and up the pointers in order.
+; to which launch one may fail (those after a failure are not run), how many pointers there are, then
+; the launches: function, chunks, how many words, how many of them are addresses, the words, and for
+; each address which word it is, and what it is relative to: 0 the arena, 1 the status word, 2 and up
+; the pointers in order. Most words are sizes: a block is copied first, and addresses added then.
 
 declare void @wengert_parallel(ptr, ptr, i64)
 declare i32 @clock_gettime(i32, ptr)
@@ -148,13 +149,21 @@ entry:
   %block = alloca i64, i64 %most, align 16
   %failing.p = getelementptr i64, ptr %table, i64 4
   %failing = load i64, ptr %failing.p, align 8
-  %first = getelementptr i64, ptr %table, i64 5
-  %arena.i = ptrtoint ptr %arena to i64
-  %status.i = ptrtoint ptr %status to i64
+  %pointers.p = getelementptr i64, ptr %table, i64 5
+  %pointer.count = load i64, ptr %pointers.p, align 8
+  %first = getelementptr i64, ptr %table, i64 6
+  %origin.count = add i64 %pointer.count, 2
+  %origins = alloca i64, i64 %origin.count, align 16
+  %origins.1 = getelementptr i64, ptr %origins, i64 1
+  %origins.2 = getelementptr i64, ptr %origins, i64 2
+  %pointer.bytes = shl i64 %pointer.count, 3
+  store ptr %arena, ptr %origins, align 8
+  store ptr %status, ptr %origins.1, align 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %origins.2, ptr %pointers, i64 %pointer.bytes, i1 false)
   br label %next
 next:
   %i = phi i64 [ 0, %entry ], [ %i1, %after ], [ %i1, %ask ]
-  %record = phi ptr [ %first, %entry ], [ %words.end, %after ], [ %words.end, %ask ]
+  %record = phi ptr [ %first, %entry ], [ %fixes.end, %after ], [ %fixes.end, %ask ]
   %end = icmp eq i64 %i, %count
   br i1 %end, label %out, label %launch
 launch:
@@ -163,38 +172,30 @@ launch:
   %chunks = load i64, ptr %chunks.p, align 8
   %n.p = getelementptr i64, ptr %record, i64 2
   %n = load i64, ptr %n.p, align 8
-  %words = getelementptr i64, ptr %record, i64 3
-  %twice = shl i64 %n, 1
-  %words.end = getelementptr i64, ptr %words, i64 %twice
-  %none = icmp eq i64 %n, 0
-  br i1 %none, label %go, label %fill
-fill:
-  %k = phi i64 [ 0, %launch ], [ %k1, %put ]
-  %at = shl i64 %k, 1
-  %base.p = getelementptr i64, ptr %words, i64 %at
-  %base = load i64, ptr %base.p, align 8
-  %value.p = getelementptr i64, ptr %base.p, i64 1
-  %value = load i64, ptr %value.p, align 8
-  switch i64 %base, label %pointer [ i64 0, label %put
-                                     i64 1, label %in.arena
-                                     i64 2, label %in.status ]
-in.arena:
-  br label %put
-in.status:
-  br label %put
-pointer:
-  %which = sub i64 %base, 3
-  %pointer.p = getelementptr i64, ptr %pointers, i64 %which
-  %pointer.i = load i64, ptr %pointer.p, align 8
-  br label %put
-put:
-  %origin = phi i64 [ 0, %fill ], [ %arena.i, %in.arena ], [ %status.i, %in.status ], [ %pointer.i, %pointer ]
-  %word = add i64 %origin, %value
-  %slot = getelementptr i64, ptr %block, i64 %k
-  store i64 %word, ptr %slot, align 8
-  %k1 = add i64 %k, 1
-  %full = icmp eq i64 %k1, %n
-  br i1 %full, label %go, label %fill
+  %m.p = getelementptr i64, ptr %record, i64 3
+  %m = load i64, ptr %m.p, align 8
+  %words = getelementptr i64, ptr %record, i64 4
+  %fixes = getelementptr i64, ptr %words, i64 %n
+  %fixes.end = getelementptr [2 x i64], ptr %fixes, i64 %m
+  %bytes = shl i64 %n, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %block, ptr %words, i64 %bytes, i1 false)
+  br label %more.fixes
+more.fixes:
+  %fix = phi ptr [ %fixes, %launch ], [ %fix.next, %add ]
+  %fixed = icmp eq ptr %fix, %fixes.end
+  br i1 %fixed, label %go, label %add
+add:
+  %which = load i64, ptr %fix, align 8
+  %origin.k.p = getelementptr i64, ptr %fix, i64 1
+  %origin.k = load i64, ptr %origin.k.p, align 8
+  %origin.p = getelementptr i64, ptr %origins, i64 %origin.k
+  %origin = load i64, ptr %origin.p, align 8
+  %slot = getelementptr i64, ptr %block, i64 %which
+  %offset = load i64, ptr %slot, align 8
+  %address = add i64 %offset, %origin
+  store i64 %address, ptr %slot, align 8
+  %fix.next = getelementptr [2 x i64], ptr %fix, i64 1
+  br label %more.fixes
 go:
   br i1 %timed, label %time, label %plain
 plain:
