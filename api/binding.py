@@ -3,16 +3,10 @@
 As long as parameters, buffers, gradients and the Python values that guards look at stay where they
 are, their addresses are part of the callable, and a few words of memory tell that they do
 (`runtime/watch.py`). What is left per call are the arguments, which native code checks too.
-
-Note [Recycled gradients]
-    A step that sets `.grad` to new tensors makes new memory for them at each call, while the old
-    is dropped. Where nobody but its owner holds the old gradient, which its reference count tells,
-    nobody can see that the new one is put into the same tensor.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -23,11 +17,12 @@ from .finishing import NAMES, Ending, native_history
 from .holders import as_tensor, number_array, with_history
 from .ir.bind import epoch, state
 from .native_ending import after, spent_by, storages
+from .recycling import is_private
 from .replay import MISS
 from .runtime import watch
 from .runtime.effects import Effects, States
 from .runtime.expected import Argument as Expected
-from .runtime.expected import Array, Fixed, Float
+from .runtime.expected import Array, Fixed, Float, Ignored
 from .runtime.history import History, Input
 from .sharing import shared_arguments
 from .sources import (
@@ -88,9 +83,10 @@ class Binding:
         self.held: list[int] = []
         self.reached: list[tuple[Reached, Any]] = []  # what was found there
         self.arguments: list[Expected] = [
-            Fixed(leaf) if k in specialised else self.expected(leaf)
+            Ignored() if not trace.reads(k) else (
+                Fixed(leaf) if k in specialised else self.expected(leaf))
             for k, leaf in enumerate(leaves)
-        ]
+        ]  # fmt: skip
         self.places = [-1] * len(leaves)
         self.reads: list[tuple[int, Any]] = []  # HyperParameters, and what is Placed
         for place, source in enumerate(self.segment.sources):
@@ -306,6 +302,8 @@ class Binding:
         spent = spent_by(self)
         unseen = {self.executor.results[m.number][0]: m.shape for m in self.end.makers
                   if isinstance(m, Whole)}  # fmt: skip
+        self.unseen = self.unseen_condition()
+        bare = None if self.unseen is None else self.executor.results[self.unseen][0]
         self.fresh: dict[int, Array] = {}
         self.made_at: dict[int, int] = {}  # where an output of the graph is among what is made
         # what is shown comes first, what is saved last
@@ -313,7 +311,7 @@ class Binding:
             if position in recycled:
                 continue
             expected = runnable.results[at]
-            if position in dtypes:
+            if position in dtypes and position != bare:
                 expected = as_tensor(expected, dtypes[position])
             if position in numbers:
                 expected = with_history(expected, numbers[position])
@@ -323,6 +321,14 @@ class Binding:
                 expected = replace(expected, facts=(*expected.facts, ("_unseen", unseen[position])))
             self.made_at[position] = len(self.fresh)
             self.fresh[at] = expected
+
+    def unseen_condition(self) -> int | None:
+        """The result that needs no tensor: native code looks at it, and nobody else."""
+        number = getattr(self.end, "unseen", None)
+        if number is None or (self.wanted and not self.linked):
+            return None
+        positions = [position for position, _ in self.executor.results]
+        return number if positions.count(positions[number]) == 1 else None
 
     def fresh_at(self, position: int) -> Array:
         """What is made for an output of the graph."""
@@ -416,33 +422,3 @@ def words_of(guard: Any) -> watch.Words:
         return guard.words(watch)  # type: ignore[no-any-return]
     except watch.Unwatchable as error:
         raise Unbindable from error
-
-
-def is_private(owner: Any, version: int) -> bool:
-    """Does nobody but its owner hold the gradient, and nobody but the gradient its array?
-
-    Where it was written, its storage holds that too.
-    """
-    grad = owner._grad
-    if type(grad) is not Tensor or grad._requires_grad or grad._array.base is not None:
-        return False
-    if any(getattr(grad, slot) is not None for slot in ("_node", "_view", "_leaf")):
-        return False
-    array, storage = grad._array, grad._storage
-    if (0 if storage is None else storage.version) != version or (version == 0) is not (
-            storage is None) or (version and storage.root is not array):  # fmt: skip
-        return False
-    counts = sys.getrefcount(grad), sys.getrefcount(array) - bool(version)
-    once = counts == HELD_ONCE and (version == 0 or sys.getrefcount(storage) == HELD_ONCE[1])
-    return once and array.flags.c_contiguous and array.flags.writeable
-
-
-def _held_once() -> tuple[int, int]:
-    """Reference counts as `is_private` sees them."""
-    holder = [[object()]]
-    outer = holder[0]
-    inner = outer[0]
-    return sys.getrefcount(outer), sys.getrefcount(inner)
-
-
-HELD_ONCE = _held_once()

@@ -13,7 +13,7 @@ from .binding import Binding, Unbindable
 from .replay import MISS, Trace
 from .runtime.entering import Turn
 from .segments import Segment
-from .sources import Argument, Direct
+from .sources import Argument, Direct, Number
 from .tracer.tensor import Tensor
 from .unpacking import Writer
 
@@ -23,9 +23,12 @@ class Handed:
 
     grad_effects = flag_effects = more_writes = assigned = ()
 
-    def __init__(self, count: int):
+    def __init__(self, segment: Segment, read: set[Any]):
+        count, at = len(segment.keys_out), segment.keys_out.index(segment.condition)
         self.structure = (tuple, *[None] * count)
         self.makers = [Direct(number) for number in range(count)]
+        seen = segment.condition in read or at in segment.function.held
+        self.unseen = None if seen else at  # a condition that is looked at, and that is all
 
 
 class Piece:
@@ -34,17 +37,19 @@ class Piece:
     bound = ()
     frames = 0  # none of Python need be between the user's and this one's
 
-    def __init__(self, trace: Trace, segment: Segment, places: dict[Any, int]):
-        self.root = self
+    def __init__(self, tree: Branching, segment: Segment, places: dict[Any, int]):
+        trace = tree.trace
+        self.root, self.count = self, tree.count
         self.history, self.grad_guards = trace.history, trace.grad_guards
         self.function, self.wanted = segment.function, segment.wanted
         self.sources = [Argument(places[key]) if source is None else source
                         for source, key in zip(segment.sources, segment.keys_in)]  # fmt: skip
         self.kept = segment.kept
-        self.end = segment.end or Handed(len(segment.keys_out))
+        self.end: Any = segment.end or Handed(segment, tree.read)
         self.counter = None if segment.end is None else trace.counter  # the last segment counts
         # what the call as a whole relies on was looked at before the first segment
         first = segment is trace.root
+        self.reads_arguments = first or not all(isinstance(m, Direct) for m in self.end.makers)
         self.environment: Any = trace.environment if first else self
         self.comparisons = trace.comparisons if first else []
         # floats that vary are read by each segment
@@ -56,12 +61,32 @@ class Piece:
     def words(self) -> list[Any]:
         return []
 
+    def reads(self, place: int) -> bool:
+        """Must the value at a place be as it was? Segments before looked at the arguments."""
+        if self.reads_arguments and place < self.count:  # what comes after these was made
+            return True
+        sources = [*self.sources, *(source for source, _ in self.end.more_writes)]
+        read = (s.read if isinstance(s, Number) else s for s in sources)
+        return any(isinstance(s, Argument) and s.place == place for s in read)
+
+
+def keys_read(first: Segment) -> set[Any]:
+    """The keys of all values that segments of a tree take."""
+    found: set[Any] = set()
+    left = [first]
+    while left:
+        segment = left.pop()
+        found.update(segment.keys_in)
+        left += segment.children.values()
+    return found
+
 
 class Branching:
     """The functions of a tree's segments for calls like one."""
 
     def __init__(self, trace: Trace, leaves: list[Any], specialised: set[int]):
         self.trace, self.specialised, self.count = trace, specialised, len(leaves)
+        self.read = keys_read(trace.root)
         self.first = self.stage(trace.root, leaves, {})
 
     def stage(self, segment: Segment, values: list[Any], places: dict[Any, int]) -> Any:
@@ -69,8 +94,8 @@ class Branching:
         names = [f"a{k}" for k in range(len(values))]
         writer = Writer()
         writer.leaves = names
-        binding = Binding(Piece(self.trace, segment, places), values, self.specialised, writer)
-        enter = self.entering(segment, len(values), places)
+        binding = Binding(Piece(self, segment, places), values, self.specialised, writer)
+        enter = self.entering(segment, len(values), places, binding.unseen)
         if binding.after is not None:
             return self.natively(segment, binding, enter)
         known: dict[bool, Any] = {}
@@ -86,7 +111,8 @@ class Branching:
         if segment.end is not None:
             return binding.call
         at = segment.keys_out.index(segment.condition)
-        turn: Turn = Turn(binding.call, MISS, at, Tensor, "_array",
+        holder = None if binding.unseen == at else Tensor
+        turn: Turn = Turn(binding.call, MISS, at, holder, "_array",
                           lambda outcome, values: enter(turn.learn, outcome, values))  # fmt: skip
         return turn.call
 
@@ -104,9 +130,11 @@ class Branching:
             f"return following({values}*results)",
         ]
 
-    def entering(self, segment: Segment, count: int, places: dict[Any, int]) -> Any:
+    def entering(self, segment: Segment, count: int, places: dict[Any, int],
+                 unseen: int | None) -> Any:  # fmt: skip
         """A function that finds the next one for an outcome that was not met here before."""
-        after = {**places, **{key: count + k for k, key in enumerate(segment.keys_out)}}
+        after = {**places, **{key: count + k for k, key in enumerate(segment.keys_out)
+                              if k != unseen}}  # fmt: skip
 
         def enter(learn: Any, outcome: bool, values: tuple[Any, ...]) -> Any:
             child = segment.children.get(outcome)

@@ -62,6 +62,10 @@ class Trace:
         """How many calls it served."""
         return self.replays + int(self.counter[0])
 
+    def reads(self, place: int) -> bool:
+        """Must the argument at a place be as it was? See `Piece.reads`."""
+        return True
+
     def may_bind(self, limit: int) -> bool:
         """Were fewer shortcuts than that made since one served a call? This will be one more."""
         served = int(self.counter[0])

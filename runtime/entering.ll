@@ -312,7 +312,9 @@ look:
   %at = call i64 @number(ptr %t, i64 ${T_condition})
   %slot = call i64 @number(ptr %t, i64 ${T_array})
   %tensor = call ptr @item(ptr %made, i64 %at)
-  %array = call ptr @field(ptr %tensor, i64 %slot)
+  %inside = call ptr @field(ptr %tensor, i64 %slot)
+  %bare = icmp eq i64 %slot, 0
+  %array = select i1 %bare, ptr %tensor, ptr %inside
   %outcome = call i32 @truth(ptr %array)
   %unclear = icmp slt i32 %outcome, 0
   br i1 %unclear, label %drop, label %gather

@@ -72,14 +72,16 @@ class Turn:
     """`call` takes arguments, gives them to `first`, and goes on by the truth of its result number
     `condition`: with `enter(outcome, values)`, or with what `learn` was told for that outcome.
 
-    `first` answers with a tuple of objects of class `holder`, which have an array in their slot
-    `slot`, or with `miss`. What is next is given the arguments, then those objects.
+    `first` answers with `miss`, or with a tuple in which that is an object of class `holder`, which
+    has an array in its slot `slot`; without `holder`, the array itself. What is next is given the
+    arguments, then what is in that tuple.
     """
 
-    def __init__(self, first: Any, miss: object, condition: int, holder: type, slot: str,
+    def __init__(self, first: Any, miss: object, condition: int, holder: type | None, slot: str,
                  enter: Any):  # fmt: skip
         self.kept: list[Any] = [first, miss, enter]
-        words = [id(first), id(miss), condition, layout.slot_offset(holder, slot), id(enter), 0, 0]
+        at = layout.slot_offset(holder, slot) if holder else 0
+        words = [id(first), id(miss), condition, at, id(enter), 0, 0]
         self.table = np.array(words, np.uint64).view(fastcall.Table)
         self.table.keep.append(self.kept)
         self.call = fastcall.table_function("turn", "wengert_turn", self.table)

@@ -68,7 +68,12 @@ class Fixed:
     value: object
 
 
-Argument = Array | Float | Fixed
+@dataclass(frozen=True)
+class Ignored:
+    """Anything: somebody else looked at it, or nobody needs to."""
+
+
+Argument = Array | Float | Fixed | Ignored
 
 
 @dataclass(frozen=True)

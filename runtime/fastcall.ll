@@ -29,6 +29,10 @@ one:
   %record = getelementptr %Record, ptr %records, i64 %i
   %arg.p = getelementptr ptr, ptr %args, i64 %i
   %arg = load ptr, ptr %arg.p
+  %type = load ptr, ptr %record
+  %ignored = icmp eq ptr %type, null
+  br i1 %ignored, label %good, label %known
+known:
   %object = call ptr @unwrap(ptr %record, ptr %arg)
   %foreign = icmp eq ptr %object, null
   br i1 %foreign, label %no, label %kind
@@ -39,9 +43,9 @@ kind:
                                     i64 ${AN_OBJECT}, label %identity
                                     i64 ${A_NUMBER}, label %equality ]
 identity:
-  %known.p = getelementptr %Record, ptr %record, i32 0, i32 3
-  %known = load ptr, ptr %known.p
-  %is.known = icmp eq ptr %object, %known
+  %same.p = getelementptr %Record, ptr %record, i32 0, i32 3
+  %same = load ptr, ptr %same.p
+  %is.known = icmp eq ptr %object, %same
   br i1 %is.known, label %good, label %no
 equality:
   %words.p = getelementptr %Record, ptr %record, i32 0, i32 11
@@ -57,11 +61,13 @@ array:
   br i1 %unfit, label %no, label %good
 good:
   %pointer = phi ptr [ %value, %number ], [ %data, %array ], [ null, %identity ],
-                     [ null, %equality ]
+                     [ null, %equality ], [ null, %one ]
+  %found = phi ptr [ %object, %number ], [ %object, %array ], [ %object, %identity ],
+                   [ %object, %equality ], [ %arg, %one ]
   %pointer.p = getelementptr ptr, ptr %pointers, i64 %i
   store ptr %pointer, ptr %pointer.p
   %held.p = getelementptr ptr, ptr %held, i64 %i
-  store ptr %object, ptr %held.p
+  store ptr %found, ptr %held.p
   %i1 = add i64 %i, 1
   br label %next
 yes:

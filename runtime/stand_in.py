@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .expected import Array, Call, Fixed, Float
+from .expected import Array, Call, Fixed, Float, Ignored
 
 
 def stand_in(call: Call) -> Callable[..., Any]:
@@ -70,8 +70,8 @@ def _unpacked(call: Call, args: tuple[object, ...]) -> list[Any] | None:
         return None
     found: list[Any] = []
     for expected, value in zip(call.arguments, args):
-        if isinstance(expected, Fixed):
-            if value is not expected.value:
+        if isinstance(expected, Fixed | Ignored):
+            if isinstance(expected, Fixed) and value is not expected.value:
                 return None
             found.append(ctypes.c_double())
             continue
