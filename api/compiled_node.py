@@ -241,6 +241,9 @@ class CompiledFunctionBackward(Node):
             return ()
         return [k for k in self.split.arrivals(self.numbers, silent) if k in leaves]
 
+    def behind(self, number: int) -> list[Any]:
+        return [self.edges[k] for k in self.split.function.led_to(self.split.wanted, number)]
+
     def serve(self, freed: Any, needed: Any) -> Any:
         """See Note [Freed in part]."""
         order = self.arrivals()

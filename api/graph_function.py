@@ -59,6 +59,7 @@ class GraphFunction:
         self._plain: Any = None
         self._split: dict[tuple[int, ...], Split] = {}
         self._reduced: dict[Any, tuple[Executor, tuple[int, ...]]] = {}
+        self._led_to: dict[Any, list[int]] = {}
         self._grads: dict[Any, tuple[GraphFunction, tuple[int, ...]]] = {}
         results = [o for o in graph.outputs if o.kind == RESULT]
         self.differentiable = [
@@ -109,6 +110,16 @@ class GraphFunction:
         if found is None:
             graph, left = absent_gradients.run(self.split(wanted).parts.backward, given)
             found = self._reduced[wanted, given] = (self._executor(graph), left)
+        return found
+
+    def led_to(self, wanted: Sequence[int], number: int) -> list[int]:
+        """Which of `wanted` the gradient of a result comes to."""
+        key = (*wanted, number)
+        found = self._led_to.get(key)
+        if found is None:
+            reached = reverse.reached(without_writes(self.trace), [self.differentiable[number]])
+            found = [k for k, position in enumerate(wanted) if position in reached]
+            self._led_to[key] = found
         return found
 
     def gradient(

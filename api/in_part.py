@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from .tracer.engine import Ready, count_dependencies
+from .tracer.engine import Ready
+from .tracer.reaching import count_dependencies
 
 
 class Part:

@@ -219,6 +219,12 @@ class CompiledFunctionBackward(Node):
         return {k: self.saved[k].restore((self, slots.seed_numbers.get(slots.slots[k].var)))
                 for k in order}  # fmt: skip
 
+    def behind(self, number: int) -> Any:
+        function = self.function
+        if number >= len(function.function.differentiable):  # a value inside
+            return self.edges
+        return [self.edges[k] for k in function.function.led_to(function.wanted, number)]
+
     def apply(self, grads: list[Any]) -> list[Any]:
         self.numbers = numbers_of(grads)
         if self.freed is not None and not self.spent.isdisjoint(self.numbers):

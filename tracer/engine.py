@@ -36,6 +36,7 @@ from .engine_hooks import (
     tensor_hooks,
     warn_of,
 )
+from .reaching import count_among, count_dependencies, find_needed
 from .saved import Freed
 from .tape import ANOMALY, AccumulateGrad, Node
 
@@ -150,6 +151,8 @@ class Run:
         waiting = self.dependencies = count_dependencies(roots)
         if self.captures or self.targets is not None:
             self.needed = find_needed(roots, self.captures, self.targets or ())
+            if any(node.joins for node in self.needed):
+                waiting = self.dependencies = count_among(self.needed, waiting)
         buffers: dict[Node, list[Any]] = {}
         ready = Ready()
         if len(roots) == 1:
@@ -385,44 +388,6 @@ def put_grad(buffers: dict[Node, list[Any]], node: Node, number: int, grad: Any)
     slots = buffers.setdefault(node, [None])
     if grad is not None:
         add_into(slots, number, grad, node, None)
-
-
-def count_dependencies(roots: list[tuple[Node, int]], end: Any = ()) -> dict[Node, int]:
-    """For every reachable node, how many edges lead into it; those in `end` are not passed."""
-    counts: dict[Node, int] = {}
-    stack = []
-    for node, _ in roots:
-        if node not in counts:
-            counts[node] = 0
-            stack.append(node)
-    while stack:
-        for edge in stack.pop().edges:
-            if edge is not None:
-                target = edge[0]
-                if target in counts:
-                    counts[target] += 1
-                else:
-                    counts[target] = 1
-                    if target not in end:
-                        stack.append(target)
-    return counts
-
-
-def find_needed(roots: Any, captures: Any, targets: Any) -> dict[Node, bool]:
-    """Which nodes must run: those asked for, and those before one that runs or is captured."""
-    needed: dict[Node, bool] = {}
-    stack: list[tuple[Node, bool]] = [(node, False) for node, _ in roots]
-    while stack:
-        node, expanded = stack.pop()
-        if expanded:
-            needed[node] = node in targets or any(
-                e is not None and (needed.get(e[0], False) or e[0] in captures) for e in node.edges
-            )
-        elif node not in needed:
-            needed[node] = node in targets
-            stack.append((node, True))
-            stack.extend((e[0], False) for e in node.edges if e is not None and e[0] not in needed)
-    return needed
 
 
 # --- starting ------------------------------------------------------------------------------------

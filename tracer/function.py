@@ -200,7 +200,17 @@ class BackwardNode(Node, FunctionCtx):
 _SLOTS = ("edges", "extra", "place", "sequence")
 _PRIVATE = {*_SLOTS, "_saved", "_types", "_positions", "_in_types", "_count"}
 # What is asked of nodes, and torch's nodes have not: a context may have attributes of these names.
-_ASKED = {"at_once", "call_types", "is_op", "joins", "output_types", "plan", "release", "serve"}
+_ASKED = {
+    "at_once",
+    "behind",
+    "call_types",
+    "is_op",
+    "joins",
+    "output_types",
+    "plan",
+    "release",
+    "serve",
+}
 
 
 def set_aside(node: BackwardNode, own: tuple[Any, ...]) -> None:

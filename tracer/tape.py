@@ -78,6 +78,10 @@ class Node:
             self.release(freed)
         return (), None
 
+    def behind(self, number: int) -> Any:
+        """The edges that a gradient of one of its results takes; see Note [Nodes that join]."""
+        return self.edges
+
     def name(self) -> str:
         """torch's name of the node."""
         kind = type(self).__name__  # all but those of generated code are named with their namespace

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from ..tracer import display
 from ..tracer.backward import grad as autograd_grad
 from ..tracer.eager import history
-from ..tracer.engine import count_dependencies
 from ..tracer.modes import set_grad_mode
 from ..tracer.pushing import pull_linearly
+from ..tracer.reaching import count_dependencies
 from ..tracer.tape import AccumulateGrad
 from ..tracer.tensor import Tensor
 

@@ -14,10 +14,10 @@ from ..ir.bind import state
 from ..tracer.backward import grad as autograd_grad
 from ..tracer.batching import BatchedTensor, Batching
 from ..tracer.eager import history
-from ..tracer.engine import count_dependencies
 from ..tracer.modes import enable_grad, set_grad_mode
 from ..tracer.mutation import values_kept
 from ..tracer.pushing import pull_linearly
+from ..tracer.reaching import count_dependencies
 from ..tracer.tape import AccumulateGrad
 from ..tracer.tensor import Tensor
 from .trees import leaves_of, map_tensors, rebuild
