@@ -172,3 +172,14 @@ def test_a_user_held_gradient_is_never_aliased():
     (z + 0).backward(seed)
     y.grad.mul_(100)
     assert kept[0].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: torch.tensor([300.0]).half() * 300,
+    lambda: torch.full((1,), 70000.0, dtype=torch.float16),
+    lambda: torch.tensor([70000.0], dtype=torch.float16),
+])  # fmt: skip
+def test_halves_overflow_in_silence(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert make().tolist() == [float("inf")]

@@ -164,3 +164,15 @@ def test_no_number_outlives_its_recording(monkeypatch):
         torch.compile(step)(torch.ones(3), 0.5)
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_numbers_chosen_beside_halves(dtype):
+    def chosen(x, other):
+        return torch.where(x > 0, x, other)
+
+    compiled, x = torch.compile(chosen), torch.tensor([1.0, -2.0], dtype=dtype)
+    for number in (1.5, 0.3, 700.0):
+        got, want = compiled(x, number), chosen(x, number)
+        assert got.dtype is want.dtype and got.tolist() == want.tolist()
+    assert "replayed 2 times" in compiled.explain()

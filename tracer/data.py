@@ -21,6 +21,7 @@ from ..ir.types import (
     to_bfloat16,
 )
 from .eager import cast_array
+from .quiet import quietly
 from .tensor import Tensor
 
 _SEQUENCES = (list, tuple)
@@ -136,7 +137,7 @@ def build(values: Any, storage: np.dtype) -> np.ndarray:
     """An array of nested lists; errors in torch's words."""
     counts = storage.kind in "iu"
     try:
-        found = np.array(values) if counts else np.array(values, dtype=storage)
+        found = np.array(values) if counts else quietly(np.array, values, storage)
     except ValueError as error:
         check_ragged(values, 0)
         raise TypeError(f"cannot make a tensor of this data: {error}") from None

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir.op import Op
 from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16, to_bfloat16
-from .quiet import quiet, restore
+from .quiet import quiet, quietly, restore
 from .scalars import RunTimeNumber
 from .tensor import Tensor
 
@@ -59,9 +59,10 @@ def widened_operand(op: Op, position: int, value: Any, dtype: DType | None) -> A
         if op.reads_exactly(position, value, dtype):
             return compute_array(array, value.dtype).astype(dtype.compute)
         return compute_array(convert_operand(value, dtype), dtype)
+    number = getattr(value, "_array", value)
     if value is None or dtype is None:
-        return value
-    number = np.asarray(getattr(value, "_array", value)).astype(dtype.compute)
+        return number
+    number = np.asarray(number).astype(dtype.compute)
     exact = op.exact_second and position == 1
     return number if exact else compute_array(round_to(number, dtype), dtype)
 
@@ -95,4 +96,4 @@ def compute_array(array: Any, dtype: DType) -> Any:
 def round_to(array: np.ndarray, dtype: DType) -> np.ndarray:
     if dtype is bfloat16:
         return to_bfloat16(array)
-    return array.astype(dtype.storage, copy=False)
+    return quietly(array.astype, dtype.storage, "K", "unsafe", True, False)
