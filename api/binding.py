@@ -197,6 +197,8 @@ class Binding:
                    for s, keeps in zip(self.segment.sources, self.segment.kept))  # fmt: skip
         plain = Array(leaf.dtype.storage, array.shape, writeable=writes, holder=type(leaf),
                       slot="_array", facts=facts, unlike=NO_INFERENCE if kept else ())  # fmt: skip
+        if writes and not array.flags.c_contiguous:
+            raise Unbindable  # native code writes rows, and results may lie as the argument does
         return plain if writes else plain.laid_out_as(array)
 
     def written(self) -> list[Any]:

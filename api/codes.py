@@ -121,6 +121,10 @@ CODES = (
     Code("R131", "custom op",
          "An op of torch.library is Python code that nobody may look into; it runs at every call.",
          "Nothing, or call the function itself, without custom_op."),
+    Code("R132", "shows elements several times and is written",
+         "An expanded tensor from outside is one element in many places; a write back to all of "
+         "them would be done in no order.",
+         "clone() it before the write, or write to what it was expanded from."),
     Code("E201", "modified by an inplace",
          "Backward needs a value that was overwritten after it was saved.",
          "clone() the value before changing it; the message names both lines."),

@@ -10,6 +10,7 @@ Note [Shared arguments]
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from .ir.ops.layouts import memory_order
@@ -26,11 +27,15 @@ def root_of(tensor: Tensor) -> Any:
 
 
 def layout_of(array: Any) -> Any:
-    """True for a row-major array; else the order of its dimensions, gaps and repeated elements."""
+    """True for a row-major array; else what decides how results lie, and which views there are:
+    the order of its dimensions, gaps, repeated elements, and dimensions that are one in memory."""
     flags = array.flags
     if flags.c_contiguous:
         return True
-    return memory_order(array), flags.f_contiguous, overlaps(array)
+    lines = [line for line in zip(array.strides, array.shape) if line[1] != 1]
+    order = tuple(sorted(range(len(lines)), key=lambda d: -lines[d][0]))
+    joined = tuple(slow[0] == fast[0] * fast[1] for slow, fast in itertools.pairwise(lines))
+    return memory_order(array), flags.f_contiguous, overlaps(array), order, joined
 
 
 def shared_arguments(leaves: Any) -> Any:

@@ -28,7 +28,7 @@ from ..ir.op import TABLE, Op
 from ..ir.ops.drawing import sample
 from ..ir.places import is_ours
 from ..ir.types import FLOAT
-from .inplace import look, put
+from .inplace import look, overlaps, put
 from .rebase import Unwritable
 from .recorded import (
     Branch,
@@ -320,8 +320,12 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         value = self.var_of(result)
         entry = self.entries.get(id(target)) or self.lift(target)
         memory = entry.memory
+        external = None if memory.external is None else self.externals[memory.external]
         if memory.apart:
             self.refuse_shared()
+        if external is not None and overlaps(external._array):
+            self.refuse("a tensor from outside shows elements several times and is written; "
+                        "clone() it")  # fmt: skip
         if value.type != entry.var.type:
             return self.refuse("a write changed the type of a tensor")
         before = memory.var
@@ -331,7 +335,6 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         except Unwritable as error:
             return self.refuse(str(error))
         memory.writes += 1
-        external = None if memory.external is None else self.externals[memory.external]
         memory.counted += external is not None and target.storage_ is external.storage_
         entry.var, entry.seen = value, memory.writes
         unseen = entry.cut or not state.grad_enabled
