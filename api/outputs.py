@@ -131,6 +131,8 @@ class Outputs:
         for position, external in enumerate(recorder.externals):
             if external is leaf:
                 return Given(self.recording.sources[position])
+        if self.recording.is_from_outside(leaf):  # in the memory of an external one
+            return Given(self.recording.owner_source(leaf))
         maker = self.view(leaf) or self.own_maker(leaf)
         if self.shown[id(leaf)] > 1 and not isinstance(maker, Direct):
             return Shared(id(leaf), maker)  # the same tensor each time

@@ -256,6 +256,11 @@ class Recording(NumberInputs):
             return Captured(owner)
         return Reached(found)
 
+    def is_from_outside(self, tensor: Tensor) -> bool:
+        """Is it an argument, or was it in sight before the body ran?"""
+        known = (self.argument_places, self.environment.findings.tensors, self.known_parameters())
+        return any(id(tensor) in tensors for tensors in known)
+
     def known_parameters(self) -> dict[int, str]:
         """Names of the parameters and buffers of modules in sight, by id."""
         if self.parameter_names is None:

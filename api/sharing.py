@@ -2,10 +2,13 @@
 
 Note [Shared arguments]
     Arguments of one extent are one value of the graph, so a trace of f(x, x) must not serve
-    f(x, y). Arguments that share memory in other ways are separate inputs, which is right as long
-    as nothing is written there; a body that writes runs eagerly for such calls. Captured tensors
-    that lay in the memory of an argument, or of each other, must lie there again. Those that are
-    always the same tensors can leave it by `.data = ...` alone, of which epochs tell.
+    f(x, y). Nor f(x, x.detach()): which of them are one tensor decides about `x is y`, histories
+    and versions. Arguments that share memory in other ways, or have histories of their own, are
+    separate inputs, which is right as long as nothing is written there; a body that writes runs
+    eagerly for such calls. Captured tensors that lay in the memory of an argument, or of each
+    other, must lie there again, and so must an argument that was the gradient of a captured one.
+    Those that are always the same tensors can leave it by `.data = ...` alone, of which epochs
+    tell.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import itertools
 from typing import Any
 
 from .ir.ops.layouts import memory_order
-from .sources import Argument, Captured
+from .sources import Argument, Captured, GradOf
 from .tracer.inplace import overlaps
 from .tracer.recorded import extent_of, same_extent
 from .tracer.tensor import Tensor
@@ -39,7 +42,8 @@ def layout_of(array: Any) -> Any:
 
 
 def shared_arguments(leaves: Any) -> Any:
-    """For each tensor the first one in the same memory, and the first of its extent; or None."""
+    """For each tensor the first in the same memory, of its extent, of its version and the first
+    that is itself; None where no two share memory."""
     tensors = [x for x in leaves if isinstance(x, Tensor)]
     if len(tensors) < 2:
         return None
@@ -48,9 +52,13 @@ def shared_arguments(leaves: Any) -> Any:
         return None
     pattern = []
     for k, tensor in enumerate(tensors):
-        equal = next(i for i, other in enumerate(tensors)
-                     if roots[i] == roots[k] and same_extent(other, tensor))  # fmt: skip
-        pattern.append((roots.index(roots[k]), equal))
+        near = [(i, other) for i, other in enumerate(tensors) if roots[i] == roots[k]]
+        pattern.append((
+            near[0][0],
+            next(i for i, other in near if same_extent(other, tensor)),
+            next(i for i, other in near if other.storage_ is tensor.storage_),
+            next(i for i, other in near if other is tensor),
+        ))  # fmt: skip
     return tuple(pattern)
 
 
@@ -59,7 +67,8 @@ def place_in(base: Tensor, tensor: Tensor) -> Any:
     if root_of(base) is not root_of(tensor):
         return None
     whole, part = extent_of(base), extent_of(tensor)
-    return whole[:-1], part[:-1], part[-1] - whole[-1]  # the one may turn while the other stays
+    one = (base is tensor, base.storage_ is tensor.storage_)
+    return whole[:-1], part[:-1], part[-1] - whole[-1], one  # may turn while the other stays
 
 
 class Relation:
@@ -85,5 +94,8 @@ def relations_of(recording: Any) -> list[Relation]:
     pairs = [(Argument(k), Captured(leaves[k])) for k in places if isinstance(leaves[k], Tensor)]
     pairs += [(recording.source_of(base), recording.source_of(tensor))
               for base, tensor in recording.recorder.bound]  # fmt: skip
-    return [Relation(*pair, leaves) for pair in pairs
-            if not (isinstance(pair[0], Argument) and isinstance(pair[1], Argument))]  # fmt: skip
+    pairs = [pair for pair in pairs if not all(isinstance(part, Argument) for part in pair)]
+    pairs += [(GradOf(recording.owner_source(owner)), recording.owner_source(grad))
+              for owner, grad in recording.recorder.gradients_read()
+              if recording.is_from_outside(grad)]  # fmt: skip
+    return [Relation(*pair, leaves) for pair in pairs]

@@ -27,11 +27,13 @@ class GradFields:
     """What a recorder notes about `.grad` and `requires_grad`."""
 
     entries: dict[int, Entry]
+    externals: list[Tensor]
     is_argument: Any
     rely_on: Any
 
     def __init__(self) -> None:
         self.grad_owners: dict[int, Tensor] = {}
+        self.known_grads: list[tuple[Tensor, Tensor]] = []  # owners, gradients that are inputs too
         self.grad_assigned: dict[int, Tensor] = {}
         self.grad_changed: dict[int, Tensor] = {}
         self.grad_guards: list[tuple[Any, bool]] = []
@@ -48,7 +50,15 @@ class GradFields:
         grad = owner._grad
         if grad is not None and id(grad) not in self.entries:
             self.grad_owners[id(grad)] = owner
+        elif grad is not None and not self.computed(grad):
+            self.known_grads.append((owner, grad))
         self.guard_grad(owner, grad is None)
+
+    def gradients_read(self) -> list[tuple[Tensor, Tensor]]:
+        """Owners, and the gradients that they had before the body changed that."""
+        inputs = {id(tensor): tensor for tensor in self.externals}
+        owners = self.grad_owners.items()
+        return [*self.known_grads, *((o, inputs[key]) for key, o in owners if key in inputs)]
 
     def guard_grad(self, owner: Tensor, is_none: bool) -> None:
         if id(owner) not in self.guarded:

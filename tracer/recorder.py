@@ -147,7 +147,7 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         for entry in [entry for entries in self.lying_in.values() for entry in entries]:
             entry.reference = entry.memory.held = None  # what is called when it goes holds all this
         self.entries, self.lying_in, self.memories = {}, {}, {}
-        self.externals, self.bound = [], []
+        self.externals, self.bound, self.known_grads = [], [], []
 
     def enter(self, entry: Entry) -> Entry:
         """From now on the entry says what its tensor is."""
@@ -240,6 +240,8 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
             if entry.extent == extent:
                 memory = entry.memory
                 outside = memory.external is not None
+                if outside and tensor._requires_grad:
+                    return self.set_apart(tensor, memory)  # with a history of its own
                 if outside:
                     self.bound.append((self.externals[memory.external], tensor))
                 var = self.current_var(entry)
@@ -249,7 +251,8 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
                 return self.enter(fresh)
         base = None if memory.external is None else self.externals[memory.external]
         chain = chain_between(base, tensor)
-        if chain is None or self.describe(tensor)[0] == ARGUMENT:
+        history = tensor._requires_grad and memory.external is not None
+        if chain is None or history or self.describe(tensor)[0] == ARGUMENT:
             return self.set_apart(tensor, memory)
         self.bound.append((base, tensor))
         with interpreting(self.builder):
@@ -321,8 +324,8 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         entry = self.entries.get(id(target)) or self.lift(target)
         memory = entry.memory
         external = None if memory.external is None else self.externals[memory.external]
-        if memory.apart:
-            self.refuse_shared()
+        if memory.apart or (entry.outside and target.storage_ is not external.storage_):
+            self.refuse_shared()  # or it has a version of its own, as `.data` has
         if external is not None and overlaps(external._array):
             self.refuse("a tensor from outside shows elements several times and is written; "
                         "clone() it")  # fmt: skip
