@@ -79,6 +79,17 @@ def check_elements(check: Callable[..., None], value: Any, *facts: Any) -> None:
         check(array, *facts)
 
 
+def repeated(wrong: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a check that compiled programs do as well: `wrong(value, *facts)` says in ops which
+    elements are refused. Indices need none, which native code looks at itself."""
+
+    def decorate(check: Callable[..., None]) -> Callable[..., None]:
+        check.wrong = wrong  # type: ignore[attr-defined]
+        return check
+
+    return decorate
+
+
 # What torch's functions that are written in Python look for first, of arguments unseen.
 _LACKING = {
     **dict.fromkeys(("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
@@ -104,6 +115,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=user_level())
 
 
+_warn = warnings.warn  # the one that no recording watches
 _SAID: set[str] = set()  # what `warn_once` said
 repeating = [False]  # does it say things again, as `set_warn_always` asks?
 
@@ -112,7 +124,7 @@ def warn_once(message: str) -> None:
     """Warns at the user's line, the first time only: nobody who looks on need know."""
     if message not in _SAID or repeating[0]:
         _SAID.add(message)
-        warnings.warn(message, UserWarning, stacklevel=user_level())
+        _warn(message, UserWarning, stacklevel=user_level())
 
 
 def warn_of_successor(old: str, new: str, more: str) -> None:

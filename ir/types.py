@@ -133,6 +133,13 @@ def check_number(value: Any, dtype: DType) -> Any:
     raise RuntimeError(f"value cannot be converted to type {word} without overflow")
 
 
+def check_run_time(value: Any, dtype: DType) -> None:
+    """`check_number` for what holds a number at run time, if so: of integers, where a number that
+    does not fit has no value at all. The comparisons are guards."""
+    if getattr(value, "wrapped", False) and dtype.category not in (BOOL, FLOAT, COMPLEX):
+        check_number(value, dtype)
+
+
 def fits(value: Any, dtype: DType) -> bool:
     """Can `dtype` hold the number `value`?"""
     if isinstance(value, complex | np.complexfloating):
@@ -142,7 +149,7 @@ def fits(value: Any, dtype: DType) -> bool:
     low, high = np.iinfo(dtype.storage).min, np.iinfo(dtype.storage).max
     if low == 0 and isinstance(value, int):
         low = -high
-    return bool(np.isfinite(value)) and low <= value <= high
+    return bool(low <= value <= high)  # not so of infinities and NaN
 
 
 LARGEST = {"float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2.0**-7),

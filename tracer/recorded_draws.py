@@ -27,6 +27,7 @@ class RandomStates:
     """The part of a recorder that knows generators; `states` are in order of their first draws."""
 
     builder: Any
+    refuse: Any
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,6 +38,15 @@ class RandomStates:
         """The generator's state is about to change."""
         if generator not in self.untouched:
             self.untouched[generator] = generator.snapshot()
+
+    def reseeded(self, generator: Any) -> None:
+        """A generator gets a seed or a state: that is done at every call."""
+        self.touch(generator)
+        self.refuse("a random generator is seeded inside the function")
+
+    def seed_asked(self) -> None:
+        """Python sees a seed, which may be another at the next call."""
+        self.refuse("the seed of a random generator is looked at")
 
     def expect(self, op: Any, attrs: dict[str, Any]) -> None:
         """An op is about to run: before the first draw, the generator's state is looked at."""

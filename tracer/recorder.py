@@ -28,6 +28,7 @@ from ..ir.op import TABLE, Op
 from ..ir.ops.drawing import sample
 from ..ir.places import is_ours
 from ..ir.types import FLOAT
+from .accumulate import dense
 from .inplace import look, overlaps, put
 from .rebase import Unwritable
 from .recorded import (
@@ -41,6 +42,7 @@ from .recorded import (
     graph_name,
     place_text,
 )
+from .recorded_checks import Checks
 from .recorded_draws import RandomStates
 from .recorded_facts import FactsSeen
 from .recorded_functions import record_function
@@ -53,7 +55,7 @@ from .scalars import RunTimeNumber, is_tensor, with_plain_numbers
 from .tensor import Tensor
 
 
-class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, PlainSizes):
+class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFields, PlainSizes):
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):
@@ -107,6 +109,7 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
             self.refuse(reason)
         needed = any(v in self.needing for v in operands if v is not None)
         for position, (tensor, var) in enumerate(zip(outputs, vars_)):
+            var = self.checked(op, var)
             self.define(op, inputs, tensor, self.cut_if(tensor, var, needed), attrs, position)
         if self.of_tensors and not any(is_tensor(value) for value in inputs):
             return self.settled_number(result, operands, vars_[0])
@@ -306,6 +309,8 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
         """A tensor was made from Python data: a constant of the trace, fresh at every call."""
         if id(tensor) in self.entries:
             return
+        if tensor._array.size and not dense(tensor._array):
+            self.refuse("a tensor with gaps in memory is made inside the function; make it outside")
         value = Tensor._wrap(tensor._array.copy(), tensor.dtype)
         var = self.lift(value).var
         self.fixed.add(var)
@@ -389,15 +394,6 @@ class Recorder(Numbers, RandomStates, Looks, FactsSeen, Shapes, GradFields, Plai
     def data_replaced(self) -> None:
         """A tensor was given other memory: it gets it at every call."""
         self.refuse("`.data` of a tensor is replaced inside the function; write with copy_()")
-
-    def reseeded(self, generator: Any) -> None:
-        """A generator gets a seed or a state: that is done at every call."""
-        self.touch(generator)
-        self.refuse("a random generator is seeded inside the function")
-
-    def seed_asked(self) -> None:
-        """Python sees a seed, which may be another at the next call."""
-        self.refuse("the seed of a random generator is looked at")
 
     def packing(self, keeps: bool) -> None:
         """`saved_tensors_hooks` are entered inside; do they hand back what they are given?"""

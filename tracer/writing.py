@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ir.arguments import must_be
 from ..ir.op import TABLE
-from ..ir.types import broadcast_shapes
+from ..ir.types import broadcast_shapes, check_run_time
 from .convert import _from_array, method, to_dtype
 from .inplace import run_inplace
 from .tensor import Tensor
@@ -68,6 +68,7 @@ def fill(target: Any, value: Any) -> Any:
                 "fill_ only supports 0-dimension value tensor but got tensor with "
                 f"{value.ndim} dimensions."
             )
+        check_run_time(value, target.dtype)
         size, value = tuple(target.shape), to_dtype(value, target.dtype)
         return TABLE["fill_tensor"](overwritten(target), value, size=size)
     if not isinstance(value, int | float | complex | np.number | np.bool_):

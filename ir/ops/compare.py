@@ -14,6 +14,7 @@ from ..types import (
     broadcast_shapes,
     c_word,
     check_number,
+    check_run_time,
     result_type,
     type_word,
 )
@@ -263,5 +264,6 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
                                f"tensor with {value.ndim} dimension(s).")  # fmt: skip
         if value.dtype.is_complex and not input.dtype.is_complex:
             check_number(1j, input.dtype)
+        check_run_time(value, input.dtype)
         return masked_fill_tensor(input, mask, value)
     return masked_fill_op(input, mask, value=check_number(value, input.dtype))

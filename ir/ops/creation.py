@@ -12,6 +12,7 @@ from ..types import (
     DType,
     TensorType,
     check_number,
+    check_run_time,
     default_dtype,
     float64,
     from_numpy_dtype,
@@ -130,6 +131,7 @@ def filled(name: str, shape: tuple[int, ...], fill_value: Any, dtype: DType,
     """A constant of a shape; the value may be held by a tensor without dims."""
     value = fill_number(name, fill_value)
     if isinstance(value, Value):
+        check_run_time(value, dtype)
         return value.to(dtype).expand(shape).clone()
     layout = {} if order is None else {"order": order}
     return full(size=shape, fill_value=value, dtype=dtype, **layout)

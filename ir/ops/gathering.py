@@ -52,6 +52,30 @@ gather_op = define(
 )  # fmt: skip
 
 
+def _require(x: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    if wrong.any():
+        raise IndexError("an element is refused")
+    return x
+
+
+def _require_expand(self: Any, wrong: Any) -> Any:
+    """Each element taken out of a row of one: where it is wrong, out of the row after that."""
+    line = (1, math.prod(self.shape))
+    index = wrong.expand(tuple(self.shape)).reshape(line).to(int64)
+    return gather_op(self.reshape(line), index, dim=0).reshape(tuple(self.shape))
+
+
+# The value itself, for a check of elements that a graph repeats; see `arguments.repeated`. Where
+# one is wrong the compiled program stops, and eager code raises.
+require = define(
+    "require", "self wrong -> result", moves_data=True, numpy=_require,
+    infer=lambda self, wrong: self, lower=Decompose(_require_expand),
+    samples=lambda rng: [((rng.standard_normal((2, 3)), np.zeros((2, 3), np.bool_)), {}),
+                         ((rng.standard_normal(3), np.zeros((), np.bool_)), {})],
+    vjp=dict(self=lambda grad: grad),
+)  # fmt: skip
+
+
 def places(index: Any, size: int) -> Any:
     """The index itself, checked: for code that does not look, or counts negative ones from the end.
 

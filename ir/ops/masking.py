@@ -54,16 +54,19 @@ def _masked_scatter(x: np.ndarray, mask: np.ndarray, source: np.ndarray) -> np.n
     return result
 
 
-def _ranks(mask: Any, shape: tuple[int, ...], limit: int) -> Any:
-    """Which element of the source each place of the mask takes, in a shape known beforehand."""
+def _ranks(mask: Any, shape: tuple[int, ...]) -> Any:
+    """Which element of the source each place of the mask takes, in a shape known beforehand.
+
+    A mask with too many true ones asks for elements that the source has not.
+    """
     flat = mask.expand(shape).reshape((math.prod(shape),))
-    return (flat.cumsum(0) - 1).clamp(0, max(limit - 1, 0))
+    return (flat.cumsum(0) - 1).clamp(0)
 
 
 def _masked_scatter_expand(self: Any, mask: Any, source: Any) -> Any:
     shape = broadcast_shapes(tuple(self.shape), tuple(mask.shape))
     count = math.prod(source.shape)
-    taken = index_op(source.reshape((count,)), _ranks(mask, shape, count), spec=(True,))
+    taken = index_op(source.reshape((count,)), _ranks(mask, shape), spec=(True,))
     return taken.view(shape).where(mask, self)
 
 
@@ -73,7 +76,7 @@ def _masked_scatter_source(grad: Any, mask: Any, source_type: TensorType) -> Any
         return zeros(source_type)
     chosen = grad.masked_fill(mask.logical_not(), 0).reshape((math.prod(shape),))
     start = zeros(TensorType(grad.dtype, (count,)))
-    total = index_put_op(start, chosen, _ranks(mask, shape, count), spec=(True,), accumulate=True)
+    total = index_put_op(start, chosen, _ranks(mask, shape), spec=(True,), accumulate=True)
     return total.view(source_type.shape)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_elements
+from ..arguments import check_elements, repeated
 from ..types import int64, type_word
 from ..value import public
 from .arithmetic import div_number
@@ -63,6 +63,7 @@ def _check_targets(array: np.ndarray, count: int, ignore_index: int) -> None:
         raise IndexError(f"Target {int(bad.flat[0])} is out of bounds.")
 
 
+@repeated(lambda value, low, count, message: (value < low) | (value >= count))
 def _check_classes(array: np.ndarray, low: int, count: int, message: str) -> None:
     if not (array.min() >= low and array.max() < count):
         raise RuntimeError(message)

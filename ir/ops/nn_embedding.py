@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_elements, warn
+from ..arguments import check_elements, repeated, warn
 from ..bind import state
 from ..op import Decompose, Template, define
 from ..types import TensorType, int64, type_word
@@ -263,6 +263,7 @@ def _offsets(input: Any, offsets: Any) -> tuple[Any, Any, bool]:
     return input, offsets, False
 
 
+@repeated(lambda value, length: (value[0] != 0) | (value[-1] > length))
 def _check_offsets(array: np.ndarray, length: int) -> None:
     if array[0] != 0:
         raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has "

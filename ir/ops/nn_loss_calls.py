@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_elements, warn
+from ..arguments import check_elements, repeated, warn
 from ..bind import state
 from ..types import FLOAT, broadcast_shapes, result_type, type_word
 from ..value import Value, public
@@ -120,6 +120,7 @@ def huber_loss_(
 # --- probabilities -------------------------------------------------------------------------------
 
 
+@repeated(lambda value, name: ((value >= 0) & (value <= 1)).logical_not())
 def _check_unit(array: np.ndarray, name: str) -> None:
     if not (array.min() >= 0 and array.max() <= 1):
         raise RuntimeError(f"all elements of {name} should be between 0 and 1")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_elements, warn
+from ..arguments import check_elements, repeated, warn
 from ..types import FLOAT, INTEGER, float32, float64, int64, normalize_dim, type_word
 from ..value import Value, public
 from .arithmetic import conj
@@ -68,7 +68,7 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 def _checked_q(name: str, input: Any, q: Any) -> Any:
     if input.dtype not in (float32, float64):
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
-    if not isinstance(q, Value):
+    if not isinstance(q, Value) or getattr(q, "wrapped", False):  # a number, be it of run time
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
         return input.new_full((), q)
@@ -80,6 +80,7 @@ def _checked_q(name: str, input: Any, q: Any) -> Any:
     return q
 
 
+@repeated(lambda value, name: ((value >= 0) & (value <= 1)).logical_not())
 def _check_fractions(array: np.ndarray, name: str) -> None:
     if not ((array >= 0) & (array <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
