@@ -14,6 +14,7 @@ import reprlib
 import sys
 import threading
 import types
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -45,15 +46,30 @@ class Effects:
         before, out, err = draws(), sys.stdout, sys.stderr
         mine = threading.get_ident()
         sys.stdout, sys.stderr = Watched(out, self, mine), Watched(err, self, mine)
+        warn = warnings.warn
+        warnings.warn = self.noting(warn, mine)
         try:
             yield
         finally:
             sys.stdout, sys.stderr = out, err
+            warnings.warn = warn
         if draws() != before:
             self.problems.append("the body draws random numbers of Python's or NumPy's; draw with "
                                  "the library's random functions")  # fmt: skip
         for function in self.functions:
             self.look_at(function)
+
+    def noting(self, warn: Any, thread: int) -> Any:
+        """`warn`, which notes what one thread does: filters may hide it now, and not later."""
+
+        def noted(message: Any, category: Any = None, stacklevel: int = 1, *more: Any,
+                  **named: Any) -> None:  # fmt: skip
+            if threading.get_ident() == thread and not self.problems:
+                self.problems.append(f"a function that the body calls warns ({place_text()}); heed "
+                                     "the warning, or call it outside")  # fmt: skip
+            warn(message, category, stacklevel + 1, *more, **named)
+
+        return noted
 
     def look_at(self, function: types.FunctionType) -> None:
         closed = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))

@@ -71,3 +71,18 @@ def test_layouts_are_replayed():
         for layout in ("gaps", "gaps_in_one_line"):
             compiled(LAYOUTS[layout](k))
     assert compiled.explain().count("replayed 3 times") == 2
+
+
+def test_results_with_gaps():
+    compiled = torch.compile(lambda: torch.empty_strided((2, 2), (4, 2)).fill_(1))
+    for _ in range(3):
+        assert compiled().stride() == (4, 2)
+
+
+@pytest.mark.parametrize("name", ["pixel_shuffle", "pixel_unshuffle"])
+def test_shuffles_by_one_have_memory_of_their_own(name):
+    function, x = getattr(torch, name), torch.ones(1, 1, 2, 2)
+    for shuffle in (function, torch.compile(function)):
+        for _ in range(3):
+            shuffle(x, 1).add_(1)
+    assert x.sum().item() == 4

@@ -11,6 +11,7 @@ import pytest
 import wengert as torch
 from scenarios import Scenarios, attempt, check, data, filled
 from wengert import nn
+from wengert.nn import functional as F
 
 scenario = Scenarios()
 
@@ -117,6 +118,19 @@ def warnings_inside(wrap):
         warnings.simplefilter("always")
         r = [f(data(3)) for _ in range(4)]
     return r, len(w)
+
+
+@scenario
+def warnings_of_functions(wrap):
+    counts = []
+    for body in (lambda x: F.mse_loss(x, torch.ones(1, 3)), lambda x: x.resize(3),
+                 lambda x: torch.tensor(x), lambda x: ((x * 2).grad, x * 3)[1]):  # fmt: skip
+        f = wrap(body)
+        with warnings.catch_warnings(record=True) as w:
+            warnings.simplefilter("always")
+            results = [f(data(3, grad=True)) for _ in range(4)]
+        counts.append((results, [(x.category, x.filename, x.lineno) for x in w]))
+    return counts
 
 
 @scenario

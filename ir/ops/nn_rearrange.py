@@ -47,9 +47,14 @@ def _by_method(value: Any, order: Ints) -> Any:
     return value.permute(order)
 
 
+def _own(x: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """The result in memory of its own: of a factor of 1 NumPy makes a view."""
+    return result.copy() if np.may_share_memory(x, result) else result
+
+
 pixel_shuffle_op = define(
     "pixel_shuffle", "self -> result", moves_data=True,
-    numpy=lambda x, *, factor: _shuffle(x, factor, np.transpose),
+    numpy=lambda x, *, factor: _own(x, _shuffle(x, factor, np.transpose)),
     infer=lambda self, *, factor: TensorType(self.dtype, _shuffle_shape(self.shape, factor)),
     lower=Decompose(lambda self, *, factor: _shuffle(self, factor, _by_method)),
     samples=lambda rng: [((rng.standard_normal((2, 8, 3, 2)),), {"factor": 2})],
@@ -57,7 +62,7 @@ pixel_shuffle_op = define(
 )  # fmt: skip
 pixel_unshuffle_op: Any = define(
     "pixel_unshuffle", "self -> result", moves_data=True,
-    numpy=lambda x, *, factor: _unshuffle(x, factor, np.transpose),
+    numpy=lambda x, *, factor: _own(x, _unshuffle(x, factor, np.transpose)),
     infer=lambda self, *, factor: TensorType(self.dtype, _unshuffle_shape(self.shape, factor)),
     lower=Decompose(lambda self, *, factor: _unshuffle(self, factor, _by_method)),
     samples=lambda rng: [((rng.standard_normal((2, 2, 6, 4)),), {"factor": 2})],
