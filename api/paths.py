@@ -105,9 +105,9 @@ def path_of(recording: Any) -> Path:
             if f.tensor._requires_grad is not f.before
         ],
         more_writes=[
-            (recording.sources[m.external], m.counted - 1)  # one is counted with the write
+            (recording.sources[m.external], m.counted - bool(m.writes))  # one is with the write
             for m in recorder.memories.values()
-            if m.external is not None and m.writes and m.counted != 1
+            if m.external is not None and m.counted != bool(m.writes)
         ],
         environment=recording.environment,
         grad_guards=[(recording.owner_source(t), none) for t, none in recorder.grad_guards],

@@ -271,6 +271,33 @@ def custom_function_needs_input(wrap):
     return out
 
 
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, writes=True):
+        if writes:
+            x.mul_(2)
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2, None
+
+
+@scenario
+def custom_function_that_writes_its_input(wrap):
+    out = []
+    for writes in (True, False):
+        f = wrap(lambda x, w=writes: Doubled.apply(x, w))
+        for _ in range(3):
+            leaf, plain = data(3, grad=True), data(3)
+            inner = leaf * 1
+            results = f(plain), f(inner)
+            results[1].sum().backward()
+            out.append([*results, plain, plain._version, inner, inner._version, grads_of(leaf)])
+    return out
+
+
 @scenario
 def in_place_after_saving(wrap):
     def body(x):

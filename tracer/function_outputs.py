@@ -55,6 +55,7 @@ def attach(node: Any, args: Any, outputs: list[Any], recording: bool, enabled: b
 def dirty_output(node: Any, out: Tensor, number: int, differentiable: bool, count: int) -> Tensor:
     """An input that forward wrote: it takes this node as its history."""
     bump(out.storage_)
+    notify("marked_dirty", out)
     if not differentiable:
         return out
     if out._view is None:

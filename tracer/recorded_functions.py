@@ -61,6 +61,8 @@ def record_function(
             entry.memory.var = var
         if tensor._requires_grad:
             recorder.needing.add(var)
+            if any(tensor is dirty for dirty in node.dirty_tensors or ()):
+                entry.memory.recorded = True  # its history goes on in this node
 
 
 def own_output(node: Any, results: list[Tensor], tensor: Tensor) -> int:

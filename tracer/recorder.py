@@ -356,6 +356,11 @@ class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFiel
             self.needing.add(memory.var)
             memory.recorded = memory.recorded or state.grad_enabled
 
+    def marked_dirty(self, target: Tensor) -> None:
+        """A custom Function says that it wrote an input, which counts once more."""
+        self.var_of(target)
+        self.entries[id(target)].memory.counted += 1
+
     def backward_ran(self, roots: Any, retained: bool) -> None:
         """Backward went through these tensors and freed their graph."""
         if not retained:
