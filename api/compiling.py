@@ -52,6 +52,7 @@ from .varying import Varying
 
 MAX_TRACES = 64  # of one kind of call
 MAX_WARMUPS = 3
+WARM = ("Python state", "`.data` of a tensor is replaced")  # what lazy modules and optimizers do
 MAX_SHORTCUTS = 4
 MAX_PATHS, MAX_BRANCHES = 64, 64  # of one kind of call; branches of one path
 
@@ -265,7 +266,7 @@ class CompiledFunction(Inspected):
         if NEW in recording.problems:
             return
         reason = recording.problems[0] if recording.problems else "unknown reason"
-        if "Python state" in reason:
+        if any(words in reason for words in WARM):
             self.warmups[key] = self.warmups.get(key, 0) + 1
             if self.warmups[key] < MAX_WARMUPS:
                 self.events.append(f"warm-up: {reason}")

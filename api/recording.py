@@ -288,7 +288,10 @@ class Recording(NumberInputs):
             raise Refused("the body returns a container that it was given or found; return a new "
                           "one")  # fmt: skip
         self.structure = flatten(with_handed(self.recorded_output, self.handed), out_leaves)
-        if any(isinstance(x, Tensor) and x.__dict__ and recorder.computed(x) for x in out_leaves):
+        known = [x.__dict__ for x in out_leaves if isinstance(x, Tensor) and recorder.computed(x)]
+        if any("_conjugated" in names for names in known):
+            raise Refused("the body returns what is_conj() is true of; return resolve_conj() of it")
+        if any(known):
             raise Refused("the body may look for attributes that users put on tensors, or does so "
                           "itself; return values")  # fmt: skip
         out_leaves += [tensor for _, tensor in self.assigned]

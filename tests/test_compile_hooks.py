@@ -336,3 +336,12 @@ def hooks_on_results_that_no_gradient_reaches(wrap):
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
 def test_scenario(run):
     check(run)
+
+
+def test_what_a_function_writes_of_the_bodys_own_is_replayed():
+    f = torch.compile(lambda x: Doubled.apply(x * 3) + 1)
+    for _ in range(3):
+        x = data(3, grad=True)
+        f(x).sum().backward()
+        assert x.grad.tolist() == [6, 6, 6]
+    assert "replayed 2 times" in f.explain()

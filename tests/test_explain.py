@@ -98,3 +98,18 @@ def test_results_of_varying_shape_are_right_and_explained(name):
     said = str(function.explain())
     assert f"the shape of {name}'s result depends on values; " in said and "[R108]" in said
     assert ("where(mask, x, 0)" in said) == (name != "unique")
+
+
+def test_lazy_modules_are_warm_up():
+    model = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.LazyLinear(2))
+    f = torch.compile(lambda x: model(x))
+    for _ in range(4):
+        f(torch.ones(5, 4))
+    assert "warm-up: `.data`" in f.explain() and "replayed 2 times" in f.explain()
+
+
+def test_marks_of_results_are_named():
+    f = torch.compile(lambda z: z.conj())
+    for _ in range(3):
+        assert f(torch.ones(2, dtype=torch.complex64)).is_conj()
+    assert "return resolve_conj() of it" in f.explain()

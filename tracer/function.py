@@ -357,6 +357,7 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     outputs = attach(node, args, [result] if single else list(result), recording, enabled)
     if recording:
         notify("custom_function", node, [t for _, t in tensors], outputs)
+        node.dirty_tensors = node.non_differentiable = None  # nothing of it stays alive
     return outputs[0] if single else tuple(outputs)
 
 
