@@ -284,9 +284,12 @@ class Recording(NumberInputs):
     def build(self) -> None:
         recorder = self.recorder
         out_leaves: list[Any] = []
-        if any(id(c) in self.known_containers for c in containers_in(self.recorded_output)):
+        returned = [id(c) for c in containers_in(self.recorded_output)]
+        if any(c in self.known_containers for c in returned):
             raise Refused("the body returns a container that it was given or found; return a new "
                           "one")  # fmt: skip
+        if len(set(returned)) < len(returned):
+            raise Refused("the body returns a container in two places; return two")
         self.structure = flatten(with_handed(self.recorded_output, self.handed), out_leaves)
         known = [x.__dict__ for x in out_leaves if isinstance(x, Tensor) and recorder.computed(x)]
         if any("_conjugated" in names for names in known):

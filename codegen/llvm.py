@@ -31,10 +31,11 @@ _FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 
 def float_literal(value: float, element: str = "double") -> str:
     """LLVM's exact text of a float constant: the bits of the double of the same value."""
-    if element == "float":
-        value = float(np.float32(value))
-    elif element == "half":
-        value = float(np.float16(value))
+    with np.errstate(over="ignore"):  # too large is infinite
+        if element == "float":
+            value = float(np.float32(value))
+        elif element == "half":
+            value = float(np.float16(value))
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 

@@ -178,6 +178,9 @@ def test_a_user_held_gradient_is_never_aliased():
     lambda: torch.tensor([300.0]).half() * 300,
     lambda: torch.full((1,), 70000.0, dtype=torch.float16),
     lambda: torch.tensor([70000.0], dtype=torch.float16),
+    lambda: torch.ones(1).half() * 1e308,
+    lambda: torch.compile(lambda x: x * np.float64(1e308))(torch.ones(1)),
+    lambda: torch.compile(lambda x, k: x * k)(torch.ones(1).half(), 1e308),
 ])  # fmt: skip
 def test_halves_overflow_in_silence(make):
     with warnings.catch_warnings():

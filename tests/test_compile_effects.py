@@ -54,6 +54,17 @@ def returns_objects(wrap):
 
 
 @scenario
+def containers_returned_in_two_places(wrap):
+    def body(x):
+        both = [x * 2]
+        return both, {"again": both}
+
+    f = wrap(body)
+    results = [f(data(3)) for _ in range(4)]
+    return [(r, r[0] is r[1]["again"]) for r in results]
+
+
+@scenario
 def fresh_objects_each_call(wrap):
     f = wrap(lambda x: [x * 2, []])
     a, b, c = f(data(3)), f(data(3)), f(data(3))

@@ -40,7 +40,7 @@ def convert_operand(value: Any, dtype: DType) -> Any:
     if value is None:
         return None
     if not isinstance(value, Tensor):
-        return np.asarray(value).astype(dtype.compute)
+        return quietly(np.asarray(value).astype, dtype.compute)
     array = value._array
     if value.dtype is dtype:
         return array
@@ -62,7 +62,7 @@ def widened_operand(op: Op, position: int, value: Any, dtype: DType | None) -> A
     number = getattr(value, "_array", value)
     if value is None or dtype is None:
         return number
-    number = np.asarray(number).astype(dtype.compute)
+    number = quietly(np.asarray(number).astype, dtype.compute)
     exact = op.exact_second and position == 1
     return number if exact else compute_array(round_to(number, dtype), dtype)
 
