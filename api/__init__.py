@@ -7,6 +7,7 @@ import os as _os
 
 from . import tracer
 from .ir import types as _types
+from .ir.overriding import asking as _asking
 from .ir.types import DType as dtype
 from .ir.types import (
     bfloat16,
@@ -113,6 +114,12 @@ get_default_dtype = _types.default_dtype
 set_default_dtype = _types.set_default_dtype
 
 globals().update(_namespace("torch"))
+# called without tensors, they ask the modes; see Note [Function modes]
+globals().update({_maker.__name__: _asking(_maker) for _maker in (
+    arange, as_tensor, asarray, bartlett_window, blackman_window, empty, empty_permuted,
+    empty_strided, eye, frombuffer, from_numpy, full, hamming_window, hann_window, kaiser_window,
+    linspace, logspace, ones, rand, randint, randn, randperm, range, scalar_tensor, tensor,
+    tril_indices, triu_indices, zeros)})  # fmt: skip
 # methods that torch also has as functions
 as_strided_, detach_, fill_ = Tensor.as_strided_, Tensor.detach_, Tensor.fill_
 resize_as_, zero_ = Tensor.resize_as_, Tensor.zero_

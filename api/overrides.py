@@ -8,17 +8,19 @@ from typing import Any
 
 from .ir.bind import state
 from .ir.overriding import answer, in_order, is_asked
+from .tracer.function_modes import BaseTorchFunctionMode, TorchFunctionMode
 from .tracer.subclasses import default_nowrap_functions
 from .tracer.tensor import Tensor
 
-__all__ = ["get_default_nowrap_functions", "handle_torch_function", "has_torch_function",
-           "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
+__all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions",
+           "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+           "has_torch_function_variadic", "is_tensor_like",
            "is_tensor_method_or_property", "resolve_name", "wrap_torch_function"]  # fmt: skip
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """has_torch_function(args): does the class of one of them define `__torch_function__`?"""
-    return state.asking and any(is_asked(type(arg)) for arg in relevant_args)
+    return state.asking and (bool(state.modes) or any(is_asked(type(a)) for a in relevant_args))
 
 
 def has_torch_function_unary(arg: Any) -> bool:
@@ -66,11 +68,15 @@ def is_tensor_like(inp: Any) -> bool:
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """is_tensor_method_or_property(function): is it found on Tensor?"""
-    return func.__name__ == "__get__" or getattr(Tensor, func.__name__, None) is func
+    if func.__name__ in ("__get__", "__set__"):
+        return True
+    return getattr(Tensor, func.__name__, None) in (func, getattr(func, "__wrapped__", func))
 
 
 def resolve_name(f: Any) -> str:
     """resolve_name(torch.Tensor.add) is "torch.Tensor.add"."""
+    if f.__name__ in ("__get__", "__set__"):
+        return f"torch.Tensor.{f.__self__.fget.__name__}.{f.__name__}"
     if is_tensor_method_or_property(f):
         return f"torch.Tensor.{f.__name__}"
     module = f.__module__.partition(".")

@@ -27,6 +27,7 @@ class _State(threading.local):
     cut: Any = None  # where grad mode was switched off, for errors about missing history
     pushing: bool = False  # is a pull made to be differentiated: the first pass of forward mode?
     asking: bool = True  # may arguments say what functions do? Note [Asked arguments]
+    modes: tuple[Any, ...] = ()  # asked before arguments, the last first; Note [Function modes]
     levels: int = 0  # how many transforms of torch.func differentiate the function that runs now
     # The node whose derivative rule runs now: IR building notes it as the origin of what it adds.
     origin: Any = None

@@ -22,7 +22,10 @@ UNASKED = object()  # the answer where there was nobody to ask
 
 
 class Unanswered(TypeError):
-    """All that were asked returned NotImplemented."""
+    """All that were asked returned NotImplemented; users see a TypeError."""
+
+
+Unanswered.__name__ = Unanswered.__qualname__ = "TypeError"
 
 
 def is_asked(kind: type) -> bool:
@@ -62,10 +65,25 @@ def ask(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     if not state.asking:
         return UNASKED
     asked = in_order(among((*args, *kwargs.values())))
+    if state.modes:
+        return answer_of_mode(function, asked, args, kwargs)
     if not asked:
         return UNASKED
     notify("overridden", type(asked[0]))
     return answer(function, asked, args, kwargs)
+
+
+def answer_of_mode(function: Any, asked: list[Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """What the innermost mode says, and where that is nothing, the arguments."""
+    modes = state.modes
+    notify("overridden", type(modes[-1]))
+    kinds = tuple(map(type, asked))
+    state.modes = modes[:-1]  # what it calls is asked of those around it
+    try:
+        result = modes[-1].__torch_function__(function, kinds, args, kwargs)
+    finally:
+        state.modes = modes
+    return answer(function, asked, args, kwargs) if result is NotImplemented else result
 
 
 def answer(function: Callable[..., Any], asked: list[Any], args: Any, kwargs: Any) -> Any:
@@ -82,13 +100,14 @@ def answer(function: Callable[..., Any], asked: list[Any], args: Any, kwargs: An
 
 
 def asking(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that asks its arguments first."""
+    """A function of `torch` that asks its arguments first."""
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         answered = ask(called, args, kwargs) if ASKED else UNASKED
         return function(*args, **kwargs) if answered is UNASKED else answered
 
+    called.__module__ = __name__.partition(".")[0]
     return called
 
 

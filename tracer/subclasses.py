@@ -17,7 +17,7 @@ from typing import Any
 from ..ir.arguments import must_be
 from ..ir.bind import state
 from ..ir.op import TABLE, Op
-from ..ir.overriding import ASKED, UNASKED, Unanswered, ask, turn, unasked
+from ..ir.overriding import ASKED, UNASKED, Unanswered, among, ask, in_order, turn, unasked
 from ..ir.value import Value
 from .tensor import Tensor, _TensorMeta
 
@@ -68,8 +68,11 @@ def asking_method(name: str, plain: Any) -> Any:
         if forward and isinstance(args[0], Tensor):  # Python turns to the subclass first
             return getattr(asked_class(), forward)(args[0], self)
         if state.asking:
+            called = shown
+            if state.modes and (len(state.modes) > 1 or in_order(among((self, *args)))):
+                called = getattr(asked_class(), shown.__name__, method)  # it asks the others
             try:
-                answered = ask(shown, (self, *args), kwargs)
+                answered = ask(called, (self, *args), kwargs)
             except Unanswered:
                 if name in _SPECIAL and len(args) == 1:
                     return (
@@ -137,8 +140,7 @@ def disabled(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
 @functools.cache
 def default_nowrap_functions() -> frozenset[Any]:
     """What gives plain tensors, whatever class it is asked of."""
-    facts = vars(Tensor)
-    return frozenset(facts[name].__get__ for name in ("_base", "grad"))
+    return frozenset(getattr(Tensor, name).__get__ for name in ("_base", "grad"))
 
 
 def converted(result: Any, cls: Any) -> Any:
