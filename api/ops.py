@@ -1,9 +1,10 @@
-"""`torch.ops`: custom ops by name, `torch.ops.mylib.sin(x)`."""
+"""`torch.ops`: custom ops by name, `torch.ops.mylib.sin(x)`, and torch's own, `torch.ops.aten`."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .aten import aten as aten
 from .library.custom_ops import OPS, CustomOpDef
 
 
@@ -36,7 +37,7 @@ class _OpOverloadPacket(_OpOverload):
 
 
 class _OpNamespace:
-    """`torch.ops.mylib`; torch's own ops (`aten`) are no part of it."""
+    """`torch.ops.mylib`."""
 
     def __init__(self, name: str):
         self._name = name

@@ -2,7 +2,8 @@
 
 from importlib import import_module as _import_module
 
-_MODULES = ("_pytree", "benchmark", "checkpoint", "data", "dlpack", "hooks")
+_MODULES = ("_pytree", "benchmark", "checkpoint", "data", "dlpack", "flop_counter", "hooks",
+            "module_tracker")  # fmt: skip
 
 
 def __getattr__(name):
