@@ -14,6 +14,16 @@ from ..tracer.hooks import saved_tensors_hooks
 from ..tracer.modes import enable_grad
 from ..tracer.random import default_generator, set_rng_state, state_of
 from ..tracer.tensor import Tensor
+from .selective import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
+
+__all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy",
+           "SelectiveCheckpointContext", "checkpoint", "checkpoint_sequential",
+           "create_selective_checkpoint_contexts", "noop_context_fn",
+           "set_checkpoint_early_stop"]  # fmt: skip
 
 
 @contextmanager
@@ -155,6 +165,20 @@ _EXPLICIT = (
 )
 
 
+class _Settings:
+    early_stop: bool | None = None  # None: each checkpoint says itself
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Whether checkpoints made in the block stop once all values are there again."""
+    before, _Settings.early_stop = _Settings.early_stop, enable
+    try:
+        yield
+    finally:
+        _Settings.early_stop = before
+
+
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
                context_fn: Callable[[], Any] = noop_context_fn, determinism_check: str = "default",
                debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:  # fmt: skip
@@ -173,6 +197,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
             return CheckpointFunction.apply(function, preserve, *args)
     contexts = context_fn()
     kept = state_of(default_generator) if preserve else None
+    early_stop = early_stop if _Settings.early_stop is None else _Settings.early_stop
     frame = Frame(function, args, kwargs, kept, contexts, early_stop)
     with Recomputing(frame.pack, frame.unpack), contexts[0], doing_again(preserve):
         return function(*args, **kwargs)
