@@ -125,6 +125,9 @@ CODES = (
          "An expanded tensor from outside is one element in many places; a write back to all of "
          "them would be done in no order.",
          "clone() it before the write, or write to what it was expanded from."),
+    Code("R133", "has sparse gradients",
+         "Compiled code computes with dense gradients only, so the body runs.",
+         "Leave out sparse=True, and use Adam in the place of SparseAdam."),
     Code("E201", "modified by an inplace",
          "Backward needs a value that was overwritten after it was saved.",
          "clone() the value before changing it; the message names both lines."),

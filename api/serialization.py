@@ -15,6 +15,8 @@ from .ir.types import BY_NAME, DType
 from .nn.parameter import Parameter
 from .tracer.convert import escape
 from .tracer.copying import INTERNAL, own_attributes
+from .tracer.creation import as_tensor
+from .tracer.strided import layout
 from .tracer.tensor import Size, Tensor, device, require_cpu
 from .unpickling import DataUnpickler
 
@@ -33,6 +35,8 @@ class Named:
 
 _TENSOR = Named("torch._utils", "_rebuild_tensor_v2")
 _TENSOR_V3 = Named("torch._utils", "_rebuild_tensor_v3")
+_SPARSE = Named("torch._utils", "_rebuild_sparse_tensor")
+_LAYOUT = Named("torch.serialization", "_get_layout")
 _PARAMETER = Named("torch._utils", "_rebuild_parameter")
 _PARAMETER_WITH_STATE = Named("torch._utils", "_rebuild_parameter_with_state")
 _TORCH = {name: Named("torch", name) for name in (*STORAGE_OF.values(), *BY_NAME, "Size", "device")}
@@ -71,6 +75,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]
             return _TORCH["Size"], (tuple(obj),)
         if isinstance(obj, device):
             return _TORCH["device"], (str(obj),)
+        if isinstance(obj, layout):
+            return _LAYOUT, (f"torch.{obj.name}",)
         return NotImplemented
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
@@ -79,6 +85,9 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]
         return super().save(obj, save_persistent_id)
 
     def reduce_tensor(self, tensor: Tensor) -> Any:
+        if tensor.is_sparse:
+            parts = tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced()
+            return _SPARSE, (tensor.layout, parts)
         escape(tensor, "save()")
         tensor._array  # noqa: B018 - what is pending has its own class only then
         if type(tensor) is Parameter:
@@ -155,6 +164,26 @@ def _rebuild_tensor_v3(
     return _rebuild_tensor_v2(typed, offset, size, stride, requires_grad)
 
 
+def _get_layout(name: str) -> layout:
+    if name not in ("torch.strided", "torch.sparse_coo"):
+        raise pickle.UnpicklingError(f"the layout {name} is not supported")
+    return layout(name.removeprefix("torch."))
+
+
+def _rebuild_sparse_tensor(kind: layout, data: Any) -> Tensor:
+    from .tracer.sparse_forms import SparseTensor
+
+    indices, values, size, *coalesced = data
+    given = isinstance(indices, Tensor) and isinstance(values, Tensor) and isinstance(size, Size)
+    if not given or indices.ndim != 2 or indices.dtype is not BY_NAME["int64"] or (
+            indices.shape[1] != values.shape[:1].numel()):  # fmt: skip
+        raise pickle.UnpicklingError("a sparse tensor in the file has no indices or values")
+    inside = (indices >= 0) & (indices < as_tensor(size[: len(indices)]).unsqueeze(1))
+    if len(indices) + values.ndim - 1 != len(size) or not inside.all():
+        raise pickle.UnpicklingError("indices of a sparse tensor in the file are out of range")
+    return SparseTensor(indices, values, size, bool(coalesced and coalesced[0]))
+
+
 def _rebuild_parameter(
     data: Any, requires_grad: bool, backward_hooks: Any = None, state: Any = None
 ) -> Parameter:
@@ -185,6 +214,8 @@ ALLOWED: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
     "torch._utils._rebuild_tensor": _rebuild_tensor_v2,
     "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
+    "torch._utils._rebuild_sparse_tensor": _rebuild_sparse_tensor,
+    "torch.serialization._get_layout": _get_layout,
     "torch._utils._rebuild_parameter": _rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter,
     "torch.nn.parameter.Parameter": Parameter,

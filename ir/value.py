@@ -205,7 +205,10 @@ def _inplace_twin(function: Function) -> Callable[..., Any]:
         try:
             return run_inplace(call, self, args, kwargs, resizing)
         except AttributeError as error:
-            raise _not_a_tensor(call, 0, (self, *args), kwargs, error) from None
+            strangers = _overriding((self, *args), error)
+            if not strangers:
+                raise _not_a_tensor(call, 0, (self, *args), kwargs, error) from None
+        return self.copy_(answer(twin, strangers, (self, *args), kwargs))
 
     twin.__name__ = twin.__qualname__ = function.name + "_"
     twin.__doc__ = f"In-place version of `{function.name}`."

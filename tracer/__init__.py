@@ -22,6 +22,7 @@ from . import (
     random_methods,
     ranges,
     reshaping,
+    sparse_gradients,
     strided,
     subclasses,
     tape,

@@ -31,12 +31,29 @@ def add_into(slots: list[Any], number: int, grad: Any, target: Any, sums: Any) -
     here = slots[number]
     if here is None:
         slots[number] = grad
+    elif is_sparse(grad) or is_sparse(here):
+        slots[number] = grad + here if is_sparse(here) and not is_sparse(grad) else here + grad
     elif sums is not None and number == 0 and sums.get(target) is here:
         quietly(np.add, here._array, grad._array, here._array)
     else:
         total = slots[number] = here + grad
         if sums is not None and number == 0 and total.__class__ is Tensor and is_native(total):
             sums[target] = total
+
+
+def is_sparse(grad: Any) -> bool:
+    """Is it a gradient of which some rows are there? See Note [Sparse gradients]."""
+    return grad.__class__ is not Tensor and grad is not None and grad.is_sparse
+
+
+def accumulate_sparse(leaf: Tensor, here: Any, grad: Any, create_graph: bool) -> None:
+    """Adds to `.grad` where one of the two is sparse; both together give a dense one."""
+    if here is None:
+        leaf._grad = grad if create_graph else grad.detach()
+    elif is_sparse(here) or create_graph:
+        leaf._grad = here + grad if is_sparse(grad) else grad + here
+    else:
+        here.add_(grad.to_dense())
 
 
 def is_native(tensor: Tensor) -> bool:
@@ -77,7 +94,9 @@ def accumulate(
     if not direct:
         notify("grad_read", leaf)
     here = leaf._grad
-    if here is not None and not create_graph:
+    if is_sparse(grad) or is_sparse(here):
+        accumulate_sparse(leaf, here, grad, create_graph)
+    elif here is not None and not create_graph:
         if direct and may_add(here):
             add_to(here, grad, place)
         else:

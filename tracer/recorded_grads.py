@@ -86,3 +86,7 @@ class GradFields:
         """`requires_grad` of a tensor from outside is about to change."""
         before = Flagged(tensor, tensor._requires_grad, place_text())
         self.flagged.setdefault(id(tensor), before)
+
+    def sparsely_differentiated(self) -> None:
+        """A gradient will have some rows only; see Note [Sparse gradients]."""
+        self.refuse("an embedding with sparse=True has sparse gradients; leave it dense")

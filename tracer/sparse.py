@@ -47,7 +47,7 @@ class SparseTensor(Tensor):
                 coalesced: bool = False) -> SparseTensor:  # fmt: skip
         self = cls._wrap(None, elements.dtype)  # type: ignore[arg-type]
         self._positions, self._elements = positions, elements
-        self._size, self._coalesced = Size(size), coalesced
+        self._size, self._coalesced = Size(size), coalesced or elements.shape[0] < 2
         return self
 
     @property
@@ -57,6 +57,10 @@ class SparseTensor(Tensor):
     @_array.setter
     def _array(self, array: Any) -> None:
         pass
+
+    def _has_type(self, wanted: Any) -> bool:
+        dtype, shape = wanted
+        return self.dtype is dtype and tuple(self._size) == tuple(shape)
 
     def outline(self) -> tuple[Any, ...]:
         """What it is beside positions and elements: its size, and whether it is coalesced."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.types import normalize_dim
+from ..ir.types import int64, normalize_dim
 from ..ir.value import FUNCTIONS
-from .creation import full, zeros
+from .creation import as_tensor, full, zeros
 from .sparse import HANDLERS, SparseTensor, flat, handles
 from .tensor import Tensor
 
@@ -70,9 +70,34 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
                            f"{list(input.shape)} != {list(other.shape)}")  # fmt: skip
     positions = _joined([input._positions, other._positions], 1)
     elements = _joined([input._elements, other._elements * alpha], 0)
-    found = SparseTensor(positions, elements, input.shape).coalesce()
-    found._coalesced = input._coalesced and other._coalesced
-    return found
+    if input._coalesced and other._coalesced:
+        return SparseTensor(positions, elements, input.shape).coalesce()
+    chosen, places = merged(*(flat(t._positions, t.shape).tolist() for t in (input, other)))
+    start = zeros(len(chosen), *elements.shape[1:], dtype=elements.dtype)
+    found = start.index_add(0, as_tensor(places, dtype=int64), elements)
+    return SparseTensor(positions[:, as_tensor(chosen, dtype=int64)], found, input.shape)
+
+
+def merged(first: list[int], second: list[int]) -> tuple[list[int], list[int]]:
+    """How torch joins positions that are in no order: the smaller of the two next ones first.
+
+    Gives the numbers, in both lists together, of positions of the result, and the place in the
+    result of each: equal ones that meet are one.
+    """
+    count, k, n = len(first), 0, 0
+    chosen: list[int] = []
+    places = [0] * (count + len(second))
+    while k < count or n < len(second):
+        here = n == len(second) or (k < count and first[k] <= second[n])
+        there = k == count or (n < len(second) and second[n] <= first[k])
+        chosen.append(k if here else count + n)
+        if here:
+            places[k] = len(chosen) - 1
+            k += 1
+        if there:
+            places[count + n] = len(chosen) - 1
+            n += 1
+    return chosen, places
 
 
 def _joined(tensors: list[Tensor], dim: int) -> Tensor:
@@ -290,3 +315,37 @@ def _exponentials(input: SparseTensor, dim: int, dtype: Any) -> tuple[Any, Any, 
     shares = (inside - largest[group]).exp()
     sums = zeros(*lowest.shape, dtype=inside.dtype).index_add(0, group, shares)
     return source, shares, sums, group
+
+
+# --- in place ------------------------------------------------------------------------------------
+
+
+@handles("zero_")
+def zero_(input: SparseTensor) -> SparseTensor:
+    """No position is left."""
+    input._positions, input._elements = input._positions[:, :0], input._elements[:0].detach()
+    input._coalesced = True
+    return input
+
+
+def _in_place(name: str) -> Any:
+    form = HANDLERS[name]
+
+    def in_place(input: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
+        made = form(input, *args, **kwargs)
+        input._positions, input._elements = made._positions, made._elements
+        input._coalesced = made._coalesced
+        return input
+
+    in_place.__name__ = in_place.__qualname__ = f"{name}_"
+    return in_place
+
+
+for _name in ("add", "sub", "mul", "div", "neg", "pow"):
+    handles(f"{_name}_")(_in_place(_name))
+
+
+@handles("norm")
+def norm(input: SparseTensor, p: Any = "fro", *args: Any, **kwargs: Any) -> Tensor:
+    """Of all elements."""
+    return input.coalesce()._elements.norm(*() if p == "fro" else (p,), *args, **kwargs)

@@ -418,9 +418,9 @@ def check_grad(tensor: Tensor, new: Any) -> None:
             f"tensor with grad_dtype '{type_word(tensor.dtype)}'. The gradient must match the "
             "tensor's grad_dtype (defaults to the tensor's dtype); cast it with to()."
         )
-    if new._array.shape != tensor._array.shape:
+    if not new._has_type((new.dtype, tensor._array.shape)):
         raise RuntimeError(
-            f"attempting to assign a gradient of size '{list(new._array.shape)}' to a tensor of "
+            f"attempting to assign a gradient of size '{list(new.shape)}' to a tensor of "
             f"size '{list(tensor._array.shape)}'. Please ensure that the gradient and the tensor "
             "are the same size"
         )

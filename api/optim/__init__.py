@@ -16,6 +16,7 @@ from .radam import RAdam
 from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
+from .sparse_adam import SparseAdam
 
 _found_in(f"{__name__}.adamw", AdamW)
 _found_in(__name__, Adafactor, Muon)

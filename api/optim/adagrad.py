@@ -10,6 +10,7 @@ from .adam import tensor_steps
 from .checks import require_non_negative, require_plain_fused
 from .hyper import given, read
 from .optimizer import Optimizer, counter
+from .stepping import add_rows
 
 
 class Adagrad(Optimizer):
@@ -66,3 +67,16 @@ class Adagrad(Optimizer):
         rate = lr / (1 + (step - 1) * lr_decay)
         total = kept["sum"].addcmul_(grad, grad, value=1)
         param.addcdiv_(grad, total.sqrt().add_(eps), value=-rate)
+
+    def _wengert_require_sparse(self, group: dict[str, Any]) -> None:
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+
+    def _wengert_update_sparse(self, settings: Any, param: Any, grad: Any, kept: Any) -> None:
+        lr, lr_decay, eps, _ = settings
+        kept["step"] += 1
+        rate = lr / (1 + (kept["step"].item() - 1) * lr_decay)
+        grad = grad.coalesce()  # the square of a sum
+        add_rows(kept["sum"], grad.pow(2), 1)
+        root = kept["sum"][tuple(grad.indices())].sqrt().add_(eps)
+        add_rows(param, grad.like(grad.values() / root), -rate)

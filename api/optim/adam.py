@@ -69,6 +69,10 @@ class Adam(Optimizer):
                 group.setdefault(name, None)
             tensor_steps(self, group)
 
+    def _wengert_require_sparse(self, group: dict[str, Any]) -> None:
+        raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam "
+                           "instead")  # fmt: skip
+
     def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         kept["step"] = counter()
         kept["exp_avg"] = zeros_for(parameter)

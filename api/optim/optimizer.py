@@ -124,6 +124,13 @@ class Optimizer:
         """Updates one parameter and its state."""
         update_one(self, settings, maximize, parameter, grad, kept)
 
+    def _wengert_require_sparse(self, group: dict[str, Any]) -> None:
+        """Raises unless gradients may be sparse; see Note [Sparse gradients]."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+
+    def _wengert_update_sparse(self, settings: Any, param: Any, grad: Any, kept: Any) -> None:
+        raise NotImplementedError
+
     def _wengert_kept(self, group: dict[str, Any], parameter: Tensor) -> dict[str, Any]:
         """The state of a parameter, empty before its first step."""
         return self.state[parameter]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from .checks import require_non_negative, require_plain_fused
 from .hyper import given, read
 from .optimizer import Optimizer
+from .stepping import add_rows
 
 
 class Settings(NamedTuple):
@@ -73,3 +74,22 @@ class SGD(Optimizer):
                 buffer.mul_(h.momentum).add_(grad, alpha=1 - h.dampening)
             grad = grad.add(buffer, alpha=h.momentum) if h.nesterov else buffer
         param.add_(grad, alpha=-h.lr)
+
+    def _wengert_require_sparse(self, group: dict[str, Any]) -> None:
+        if group["weight_decay"] != 0:
+            raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead"
+                               ": sparse gradients have no weight_decay.")  # fmt: skip
+
+    def _wengert_update_sparse(self, h: Settings, param: Any, grad: Any, kept: Any) -> None:
+        if h.momentum is not None:
+            buffer = kept.get("momentum_buffer")
+            if buffer is None:
+                kept["momentum_buffer"] = grad.clone()
+            else:
+                kept["momentum_buffer"] = buffer * h.momentum + grad * (1 - h.dampening)
+            grad = (
+                grad + kept["momentum_buffer"] * h.momentum
+                if h.nesterov
+                else kept["momentum_buffer"]
+            )
+        add_rows(param, grad, -h.lr)

@@ -17,6 +17,7 @@ from typing import Any
 
 from .. import view_as_complex, view_as_real
 from ..ir.bind import interpreting, state
+from ..tracer.accumulate import is_sparse
 from ..tracer.large import LARGE
 from ..tracer.tensor import Tensor
 from .buffers import ArrayBuffer, TensorBuffer, finish, runs_on_arrays
@@ -30,9 +31,15 @@ def step_group(optimizer: Any, group: dict[str, Any]) -> None:
         grad = parameter._grad if state.top is state.bottom else parameter.grad
         if grad is None:
             continue
+        if is_sparse(grad):
+            optimizer._wengert_require_sparse(group)
         kept = optimizer._wengert_kept(group, parameter)
         if not kept:
             _begin(optimizer, group, parameter, grad, kept)
+        if is_sparse(grad):
+            slope = -grad if maximize else grad
+            optimizer._wengert_update_sparse(settings, parameter, slope, kept)
+            continue
         optimizer._wengert_update_one(settings, maximize, parameter, grad, kept)
 
 
@@ -99,3 +106,8 @@ def _keep(kept: dict[str, Any], buffers: dict[str, Any], parameter: Tensor) -> N
             else:
                 made = buffer.tensor.detach()
                 kept[name] = view_as_complex(made) if parameter.is_complex() else made
+
+
+def add_rows(parameter: Tensor, grad: Any, alpha: Any) -> None:
+    """parameter += alpha * grad, for a sparse gradient."""
+    parameter.index_put_(tuple(grad._indices()), grad._values() * alpha, accumulate=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..arguments import check_elements, repeated, warn
-from ..bind import state
+from ..bind import notify, state
 from ..op import Decompose, Template, define
 from ..types import TensorType, int64, type_word
 from ..value import public
@@ -17,6 +18,9 @@ from .creation import iota
 from .gathering import places, scatter_add_op
 from .nn_common import check_value
 from .views import zeros
+
+# Installed by the tracer: a gradient of which only some rows are there, or None for a dense one.
+sparse_rows: Callable[..., Any] | None = None
 
 MANY = 16  # up to so often one index may come before adding whole runs is faster
 
@@ -63,6 +67,20 @@ def _grad_rule(grad: Any, indices: Any, padding_idx: int) -> Any:
     return rows.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
 
 
+def _weight_grad(rows: Any, indices: Any, weight_type: TensorType, padding_idx: int,
+                 scale_grad_by_freq: bool, sparse: bool) -> Any:  # fmt: skip
+    """The table's gradient: rows at their indices, added up unless it is sparse."""
+    if sparse and sparse_rows is not None:
+        if scale_grad_by_freq:
+            raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse "
+                               "gradients")  # fmt: skip
+        found = sparse_rows(rows, indices, weight_type, padding_idx)
+        if found is not None:
+            return found
+    return embedding_grad(rows, indices, count=weight_type.shape[0], padding_idx=padding_idx,
+                          scale_grad_by_freq=scale_grad_by_freq)  # fmt: skip
+
+
 def _lookup_samples(*names: str, **attrs: Any) -> Any:
     def make(rng: np.random.Generator) -> list[Any]:
         arrays = {"weight": rng.standard_normal((5, 3)), "grad": rng.standard_normal((2, 4, 3)),
@@ -75,13 +93,12 @@ def _lookup_samples(*names: str, **attrs: Any) -> Any:
 embedding_op = define(
     "embedding", "weight indices -> result", moves_data=True, lower=Template("gather"),
     batch="rest",
-    numpy=lambda weight, indices, *, padding_idx=-1, scale_grad_by_freq=False: np.take(
-        weight, indices, axis=0),
+    numpy=lambda weight, indices, *, padding_idx=-1, scale_grad_by_freq=False, sparse=False: (
+        np.take(weight, indices, axis=0)),
     infer=lambda weight, indices, **_: TensorType(weight.dtype, (*indices.shape, weight.shape[1])),
     samples=_lookup_samples("weight", "indices", padding_idx=2),
-    vjp=dict(weight=lambda grad, indices, weight_type, padding_idx, scale_grad_by_freq: (
-        embedding_grad(grad, indices, count=weight_type.shape[0], padding_idx=padding_idx,
-                       scale_grad_by_freq=scale_grad_by_freq))),
+    vjp=dict(weight=lambda grad, indices, weight_type, padding_idx, scale_grad_by_freq, sparse: (
+        _weight_grad(grad, indices, weight_type, padding_idx, scale_grad_by_freq, sparse))),
 )  # fmt: skip
 embedding_grad: Any = define(
     "embedding_grad", "self indices -> result", numpy=_embedding_grad, lower=Template("scatter"),
@@ -101,7 +118,7 @@ def _bag_ids(offsets: np.ndarray, length: int, bags: int) -> np.ndarray:
 
 def _bag(
     weight: np.ndarray, indices: np.ndarray, offsets: np.ndarray, scale: Any = None, *, bags: int,
-    mode: str, padding_idx: int = -1, scale_grad_by_freq: bool = False,
+    mode: str, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """The sum, mean or maximum of the rows of each bag; ids, sizes and rows of maxima."""
     ids = _bag_ids(offsets, indices.size, bags)
@@ -141,7 +158,7 @@ def _bag_type(
 
 def _bag_weight(grad_result: Any, indices: Any, ids: Any, counts: Any, chosen: Any, scale: Any,
                 weight_type: TensorType, mode: str, padding_idx: int,
-                scale_grad_by_freq: bool) -> Any:  # fmt: skip
+                scale_grad_by_freq: bool, sparse: bool) -> Any:  # fmt: skip
     if mode == "max":
         empty = chosen < 0
         place = chosen.masked_fill(empty, 0)
@@ -151,8 +168,7 @@ def _bag_weight(grad_result: Any, indices: Any, ids: Any, counts: Any, chosen: A
     rows = embedding_op(grad_result, ids)
     if scale is not None:
         rows = rows * scale.unsqueeze(1)
-    return embedding_grad(rows, indices, count=weight_type.shape[0], padding_idx=padding_idx,
-                          scale_grad_by_freq=scale_grad_by_freq)  # fmt: skip
+    return _weight_grad(rows, indices, weight_type, padding_idx, scale_grad_by_freq, sparse)
 
 
 def _bag_scale(grad_result: Any, weight: Any, indices: Any, ids: Any, padding_idx: int) -> Any:
@@ -220,7 +236,7 @@ def embedding(
     scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> Any:  # fmt: skip
     """embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0,
-    scale_grad_by_freq=False, sparse=False): rows of `weight`; gradients are dense."""
+    scale_grad_by_freq=False, sparse=False): rows of `weight`; its gradient may be sparse."""
     padding = _padding(padding_idx, weight,
                        AssertionError("Padding_idx must be within num_embeddings"))  # fmt: skip
     check_value("embedding", weight=weight, indices=input)
@@ -239,8 +255,18 @@ def torch_embedding(
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices("embedding", indices, weight)
+    settings = _sparsely(sparse, weight)
     return embedding_op(weight, indices, padding_idx=padding_idx,
-                        scale_grad_by_freq=scale_grad_by_freq)  # fmt: skip
+                        scale_grad_by_freq=scale_grad_by_freq, **settings)  # fmt: skip
+
+
+def _sparsely(sparse: bool, weight: Any) -> dict[str, bool]:
+    """The attribute of ops whose gradient is to be sparse: those of leaves, and not compiled."""
+    if not getattr(weight, "is_leaf", True):
+        return {}
+    if sparse and state.grad_enabled and getattr(weight, "requires_grad", False):
+        notify("sparsely_differentiated")
+    return {"sparse": True} if sparse else {}
 
 
 def _offsets(input: Any, offsets: Any) -> tuple[Any, Any, bool]:
@@ -319,7 +345,8 @@ def embedding_bag(
         f"padding_idx must be within the number of embeddings, but got {padding_idx}"))  # fmt: skip
     return embedding_bag_op(weight, input.to(int64), offsets.to(int64), scale, bags=bags,
                             mode=mode, padding_idx=padding,
-                            scale_grad_by_freq=scale_grad_by_freq)[0]  # fmt: skip
+                            scale_grad_by_freq=scale_grad_by_freq,
+                            **_sparsely(sparse, weight))[0]  # fmt: skip
 
 
 # --- one_hot -------------------------------------------------------------------------------------
