@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
+from typing import Final as Final
+
+from .nn.modules.module import Module
 
 
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
@@ -33,5 +36,25 @@ def is_tracing() -> bool:
     return False
 
 
-class ScriptModule:
-    """No module is one."""
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """The value."""
+    return the_value
+
+
+script_if_tracing = optimize_for_inference = freeze = _as_it_is
+
+
+class ScriptModule(Module):
+    """A module; those that `script` is given stay what they are."""
+
+
+class ScriptFunction:
+    """No function is one."""
+
+
+class TracerWarning(Warning):
+    """Never given: nothing is traced."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Nothing to do."""

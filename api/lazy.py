@@ -7,11 +7,11 @@ from typing import Any
 
 # Submodules: `torch.nn` is the module `wengert.nn`.
 MODULES = (
-    "_C", "_dynamo", "_inductor", "accelerator", "amp", "backends", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "func", "functional", "futures", "hub", "jit", "library", "mps",
-    "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom",
-    "random", "return_types", "serialization", "sparse", "storage", "testing", "types", "utils",
-    "version", "xpu",
+    "_C", "_dynamo", "_inductor", "_utils", "accelerator", "amp", "backends", "compiler", "cpu",
+    "cuda", "distributed", "distributions", "func", "functional", "futures", "hub", "jit",
+    "library", "mps", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler",
+    "quasirandom", "random", "return_types", "serialization", "sparse", "storage", "testing",
+    "types", "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names found in a module of the package.

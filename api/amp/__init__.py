@@ -208,6 +208,27 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._found: dict[int, bool] = {}  # by optimizer: was a gradient infinite?
 
+    def get_growth_factor(self) -> float:
+        """What the scale is multiplied by after `get_growth_interval()` good steps."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """What the scale is multiplied by when gradients were infinite."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """How many good steps in a row make the scale grow."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        self._growth_interval = new_interval
+
     def is_enabled(self) -> bool:
         """Does it scale at all?"""
         return self._enabled

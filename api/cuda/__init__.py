@@ -9,7 +9,7 @@ from ..ir.types import BY_NAME
 from ..legacy import _LegacyMeta
 from ..tracer.convert import _LEGACY
 from ..tracer.tensor import Tensor
-from . import amp
+from . import amp, nvtx
 
 
 def _missing(*args: Any, **kwargs: Any) -> Any:
@@ -70,6 +70,10 @@ class device:
 
     def __exit__(self, *error: Any) -> None:
         return None
+
+
+class stream(device):
+    """stream(None): a context that changes nothing."""
 
 
 class Stream:

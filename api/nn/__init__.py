@@ -1,6 +1,6 @@
 """`torch.nn`: modules, functions, initialisation and helpers for training."""
 
-from . import attention, functional, grad, init, modules, parallel, parameter, utils
+from . import _reduction, attention, functional, grad, init, modules, parallel, parameter, utils
 from .modules import *
 from .modules.module import Module
 from .parallel import DataParallel

@@ -30,6 +30,27 @@ class _Required:
 
 
 required = _Required()
+ParamsT = params_t = Iterable[Any]  # annotations of copied optimizers
+StateDict = dict[str, Any]
+
+
+def _use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
+    """`step` of a copied optimizer, without history unless it is to be differentiated."""
+
+    @functools.wraps(func)
+    def stepping(*args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(args[0].defaults["differentiable"]):
+            return func(*args, **kwargs)
+
+    return stepping
+
+
+def _default_to_fused_or_foreach(
+    params: Any, differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Whether `fused` and `foreach` are the default: not on the CPU."""
+    return False, False
+
 
 _HOOKS = (
     "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",

@@ -3,7 +3,7 @@
 from importlib import import_module as _import_module
 
 _MODULES = ("_pytree", "benchmark", "checkpoint", "data", "dlpack", "flop_counter", "hooks",
-            "module_tracker")  # fmt: skip
+            "model_zoo", "module_tracker")  # fmt: skip
 
 
 def __getattr__(name):

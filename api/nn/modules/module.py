@@ -47,6 +47,8 @@ _TABLES = (
     "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
 
+_addindent = indented  # its name in torch, which programs import
+
 
 class Module(Calling, State, Conversion):
     """Base of all layers and models: registers what is assigned to it."""

@@ -38,6 +38,19 @@ def _clones(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
+_get_clones, _get_activation_fn = _clones, _activation  # torch's names, which programs import
+
+
+def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    """0 where a position may look, -inf at later ones."""
+    return full((sz, sz), float("-inf"), dtype=dtype, device=device).triu(1)
+
+
+def _get_seq_len(src: Tensor, batch_first: bool) -> int:
+    """How long the sequences are."""
+    return src.shape[1 if batch_first and src.dim() > 2 else 0]
+
+
 class Transformer(Module):
     """Transformer(d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, ...)."""
 
