@@ -158,9 +158,10 @@ class DistributedSampler(Sampler[int]):
     def __init__(self, dataset: Any, num_replicas: int | None = None, rank: int | None = None,
                  shuffle: bool = True, seed: int = 0, drop_last: bool = False) -> None:  # fmt: skip
         if num_replicas is None or rank is None:
-            raise RuntimeError(
-                "Requires distributed package to be available; pass num_replicas and rank"
-            )
+            from ...distributed import get_rank, get_world_size
+
+            num_replicas = get_world_size() if num_replicas is None else num_replicas
+            rank = get_rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, "
                              f"{num_replicas - 1}]")  # fmt: skip
