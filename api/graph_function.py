@@ -140,7 +140,7 @@ class GraphFunction:
     def _optimised(self, stage: str, graph: Graph) -> Graph:
         steps: list[Step] = []
         self.steps[stage], self.starts[stage] = steps, graph
-        return optimise(self._exact(graph), steps)
+        return optimise(self._exact(graph), steps, self.settings.strict)
 
     def _exact(self, graph: Graph) -> Graph:
         return strict.run(graph) if self.settings.strict else graph

@@ -30,6 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+NARROW = 128  # columns that are few, where caches have room
 WIDEST = 64  # columns of a direct kernel's tile: as many of B's are read row by row
 
 
@@ -135,6 +136,8 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
     short, b_bytes = min(p.m, p.n), p.k * max(p.m, p.n) * SIZE[ELEMENT[p.dtype]]
     if Row in kinds and is_streamed(p, target):
         return Row
+    if Tall in kinds and target.roomy and is_tall(p, target):
+        return Tall
     if Strips in kinds and is_cut_in_strips(p, target):
         return Strips
     if Dot in kinds and ((short < 16 and p.k >= 32) or (short < 48 and p.k >= 256)):
@@ -143,7 +146,7 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
         return Blocked
     if Tall in kinds and is_tall(p, target):
         return Tall
-    if Direct in kinds and (p.k == 0 or b_bytes <= 2**17 or is_skinny(p)):
+    if Direct in kinds and (p.k == 0 or b_bytes <= 2**17 or is_skinny(p, target)):
         return Direct
     return Packed
 
@@ -162,14 +165,17 @@ def is_streamed(p: Matmul, target: Target) -> bool:
 def is_cut_in_strips(p: Matmul, target: Target) -> bool:
     """Does L2 have room for A, and is there enough to do that tiles for a shape are worth 20 ms?
 
-    A B that stays in L2 as it is needs no panels, unless it is stored by columns.
+    Few columns need not have all of A there at once. A B that stays in L1 as it is needs no
+    strips, unless it is stored by columns.
     """
     q, size = next(q for q in orientations(p) if Strips.can(q)), SIZE[ELEMENT[p.dtype]]
-    if not target.roomy or q.flops * q.items < 2**18 or q.m * q.k * size > target.l2 * 3 // 4:
+    if not target.roomy or q.flops * q.items < 2**18:
+        return False
+    if q.m * q.k * size > target.l2 * 3 // 4 and q.n > NARROW:
         return False
     if q.b[1] != 1:
         return q.m >= 16 and q.n >= 16
-    return q.m > 24 and q.k * q.n * size >= 2**18
+    return q.m > 24 and q.k * q.n * size > 2**17
 
 
 def is_read_once(p: Matmul, target: Target) -> bool:
@@ -187,14 +193,21 @@ def is_tall(p: Matmul, target: Target) -> bool:
     size = SIZE[ELEMENT[p.dtype]]
     if q.m * q.k * size <= 2**18:
         return False
-    if q.n * size % 32 and is_skinny(p) and not target.roomy:
+    if target.roomy:
+        return q.n <= NARROW and q.k > 128
+    if q.n * size % 32 and is_skinny(p, target):
         return False
     return q.n * size <= 96 if Tall.is_slow(q) else q.n * size <= 256 and q.k > 128
 
 
-def is_skinny(p: Matmul) -> bool:
-    """Is one side so short that packing what a direct kernel jumps about in would not pay?"""
+def is_skinny(p: Matmul, target: Target) -> bool:
+    """Is one side so short that packing what a direct kernel jumps about in would not pay?
+
+    Where L2 has room, it reads all of a small B from there.
+    """
     q = next(q for q in orientations(p) if Direct.can(q))
+    if target.roomy and q.k * q.n * SIZE[ELEMENT[p.dtype]] <= 2**17:
+        return True
     short = min(q.m, q.n)
     a = q.m * q.k if q.a[1] != 1 else 0
     b = q.k * q.n if q.n > WIDEST else 0
