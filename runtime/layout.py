@@ -74,7 +74,7 @@ PYTHON_FUNCTIONS: tuple[str, ...] = (
     "PyDict_SetItem",
     "PyObject_GenericGetDict",
     "PyObject_GenericSetAttr",
-    "PyObject_Vectorcall",
+    "PyObject_VectorcallDict",
 )
 
 TELLS_INSTRUCTION = hasattr(ctypes.pythonapi, "PyFrame_GetLasti")  # from Python 3.11 on

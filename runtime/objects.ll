@@ -34,7 +34,7 @@ declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
 declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
 declare ptr @PyObject_GenericGetDict(ptr, ptr)
 declare i32 @PyObject_GenericSetAttr(ptr, ptr, ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyObject_VectorcallDict(ptr, ptr, i64, ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i32 @PyObject_IsTrue(ptr)
 declare i32 @PySet_Discard(ptr, ptr)
@@ -134,7 +134,7 @@ direct:
   %answer = call ptr %function(ptr %self, ptr %args, i64 %nargs)
   ret ptr %answer
 general:
-  %asked = call ptr @PyObject_Vectorcall(ptr %callable, ptr %args, i64 %nargs, ptr null)
+  %asked = call ptr @PyObject_VectorcallDict(ptr %callable, ptr %args, i64 %nargs, ptr null)
   ret ptr %asked
 }
 
