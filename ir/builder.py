@@ -13,7 +13,7 @@ from typing import Any
 from .bind import interpreting
 from .graph import Graph, Input, Node, Origin, Output, Place, Var, freeze
 from .op import TABLE, Op
-from .types import TensorType, float32, result_type, scalar_dtype
+from .types import TensorType, float32, held_number, result_type, scalar_dtype
 from .value import Value
 
 
@@ -129,7 +129,7 @@ class Builder:
 
     def constant(self, value: Any, dtype: Any) -> Var:
         op = TABLE["constant"]
-        attrs = {"value": value, "dtype": dtype}
+        attrs = {"value": held_number(value, dtype), "dtype": dtype}
         var = Var(TensorType(dtype, ()))
         self.append(op, (), (var,), attrs)
         return var

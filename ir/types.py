@@ -145,11 +145,27 @@ def fits(value: Any, dtype: DType) -> bool:
     if isinstance(value, complex | np.complexfloating):
         return dtype.category == COMPLEX or (value.imag == 0 and fits(value.real, dtype))
     if dtype.category >= FLOAT:
-        return not np.isfinite(value) or abs(value) <= LARGEST[dtype.to_real().name]
+        size = abs(value)  # an int may be larger than any float
+        return bool(size <= LARGEST[dtype.to_real().name] or size == float("inf") or size != size)
     low, high = np.iinfo(dtype.storage).min, np.iinfo(dtype.storage).max
     if low == 0 and isinstance(value, int):
         low = -high
     return bool(low <= value <= high)  # not so of infinities and NaN
+
+
+def held_number(value: Any, dtype: DType) -> Any:
+    """A number beside tensors of `dtype` as they hold it: too large is infinite, or wraps."""
+    if isinstance(value, complex | np.complexfloating) or dtype.category == BOOL:
+        return value
+    if fits(value, dtype) or dtype.compute != dtype.storage:  # 16-bit floats are rounded later
+        return value
+    if dtype.category >= FLOAT:
+        with np.errstate(over="ignore"):
+            return float(np.float32(value)) if dtype.to_real().itemsize == 4 else value
+    if value != value or value in (float("inf"), -float("inf")):
+        return value
+    low = int(np.iinfo(dtype.storage).min)
+    return (int(value) - low) % (1 << 8 * dtype.itemsize) + low
 
 
 LARGEST = {"float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2.0**-7),

@@ -176,3 +176,18 @@ def test_numbers_chosen_beside_halves(dtype):
         got, want = compiled(x, number), chosen(x, number)
         assert got.dtype is want.dtype and got.tolist() == want.tolist()
     assert "replayed 2 times" in compiled.explain()
+
+
+@pytest.mark.parametrize("number", [300, -129, 1e39, -1e308, 2**70])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.float32, torch.float64])
+def test_constants_that_do_not_fit(dtype, number):
+    def outcome(function):
+        try:
+            return function(torch.tensor([44, 1], dtype=dtype)).tolist()
+        except Exception as error:
+            return type(error), str(error)
+
+    for body in (lambda x: x * number, lambda x: x == number, lambda x: x - number):
+        compiled = torch.compile(body)
+        for _ in range(2):
+            assert outcome(compiled) == outcome(body)
