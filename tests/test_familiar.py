@@ -325,3 +325,24 @@ def test_custom_functions_of_leaves():
     x.register_hook(lambda grad: seen.append("hook"))
     Product.apply(x, y, z).backward(torch.ones(3))
     assert seen[-1] == "hook"
+
+
+@pytest.mark.parametrize("body", [
+    lambda x, y, more: torch.add(x, y, **more("alpha")),
+    lambda x, y, more: x.clone().sub_(y, **more("alpha")),
+    lambda x, y, more: torch.addcmul(x, y, y.detach(), **more("value")),
+    lambda x, y, more: torch.nn.functional.gelu(x * y, **more("approximate")),
+])  # fmt: skip
+def test_attributes_that_were_left_out(body):
+    def slopes(more):
+        x, y = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+        body(x, y, more).sum().backward()
+        return x.grad.tolist(), y.grad.tolist()
+
+    def given(name):
+        return {name: "tanh" if name == "approximate" else 3.0}
+
+    want = slopes(given)
+    for _ in range(TIMES):
+        assert slopes(lambda name: {}) != want
+    assert slopes(given) == want

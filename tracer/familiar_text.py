@@ -81,6 +81,8 @@ class _Writer:
             space[f"s{position}"] = settings_of(node.attrs)
             space["settings_of"] = settings_of
             tests.append(f"settings_of({name}.attrs) != s{position}")
+        elif node.is_op and node.op.attributes:
+            tests.append(f"{name}.attrs")  # others than the defaults
         looks.append(f"if {' or '.join(tests)}: return False")
         looks.append(f"e = {name}.edges")
         for number, edge in enumerate(self.key[position + 1][4]):
