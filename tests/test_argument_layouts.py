@@ -86,3 +86,11 @@ def test_shuffles_by_one_have_memory_of_their_own(name):
         for _ in range(3):
             shuffle(x, 1).add_(1)
     assert x.sum().item() == 4
+
+
+def test_solutions_of_lower_triangles_are_row_major():
+    solve = torch.linalg.solve_triangular
+    for function in (solve, torch.compile(solve)):
+        for _ in range(2):
+            found = function(torch.eye(3), torch.ones(3, 2), upper=False)
+            assert found.stride() == (2, 1) and found.view(6).tolist() == [1] * 6

@@ -53,7 +53,8 @@ def solve_triangular(
     if upper:
         return _back_substitute(a, b)
     # reversed rows and columns make it upper triangular, where LAPACK's solver never pivots
-    return _back_substitute(a[..., ::-1, ::-1], b[..., ::-1, :])[..., ::-1, :]
+    found = _back_substitute(a[..., ::-1, ::-1], b[..., ::-1, :])[..., ::-1, :]
+    return np.ascontiguousarray(found)  # tensors have no negative strides
 
 
 def _back_substitute(a: Array, b: Array) -> Array:
