@@ -94,3 +94,18 @@ def test_solutions_of_lower_triangles_are_row_major():
         for _ in range(2):
             found = function(torch.eye(3), torch.ones(3, 2), upper=False)
             assert found.stride() == (2, 1) and found.view(6).tolist() == [1] * 6
+
+
+@pytest.mark.parametrize("twin", ["data", "detach"])
+def test_twins_of_expanded_tensors_are_written_row_by_row_only(twin):
+    def body(x):
+        x[0].add_(1)
+        return float(x.sum())  # runs in Python
+
+    expanded = torch.ones(1, 3).expand(2, 3)
+    x = getattr(expanded, twin)
+    x = x() if twin == "detach" else x
+    with pytest.raises(RuntimeError, match="more than one element"):
+        x.add_(1)
+    compiled = torch.compile(body)
+    assert [compiled(x) for _ in range(4)] == [12.0, 18.0, 24.0, 30.0]

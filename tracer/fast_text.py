@@ -217,6 +217,8 @@ def call(x, y=NOTHING, **attrs):
                 return slow(x, y, **attrs)
             other = scaled(other, alpha)
         array = x._array
+        if 0 in array.strides:  # detached from an expanded tensor: refused
+            return slow(x, y, **attrs)
         try:
             if warnings.filters[0] is CALM:
                 evaluate(array, other, array)

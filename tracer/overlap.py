@@ -83,7 +83,10 @@ def folds(array: np.ndarray) -> bool:
 def lies_in_expanded(target: Tensor) -> bool:
     """Is it a view of an expanded view? A write to it has no functional form."""
     view = target._view
-    return view is not None and any(op.name == "expand" for op, _, _ in view.chain)
+    if view is None:
+        return False
+    whole = view.base._array  # one that was detached from an expanded tensor is no view itself
+    return any(op.name == "expand" for op, _, _ in view.chain) or 0 in whole.strides
 
 
 def addresses(array: np.ndarray) -> np.ndarray:

@@ -98,6 +98,14 @@ def chain_between(base: Tensor | None, tensor: Tensor) -> Any:
     return view.chain if view.base is base or same_extent(view.base, base) else None
 
 
+def counts_apart(target: Tensor, external: Tensor | None, entries: list[Entry]) -> bool:
+    """Does a write count in a tensor from outside that has a version of its own, as `.data` has?"""
+    if external is None or target.storage_ is external.storage_:
+        return False
+    outside = [entry.tensor for entry in entries if entry.outside]
+    return any(t is not None and t.storage_ is target.storage_ for t in outside)
+
+
 def current_place() -> Place | None:
     place = user_place()
     return None if place is None else Place(place[0].co_filename, line_of(place))

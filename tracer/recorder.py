@@ -37,6 +37,7 @@ from .recorded import (
     Memory,
     beyond_graphs,
     chain_between,
+    counts_apart,
     current_place,
     extent_of,
     graph_name,
@@ -329,8 +330,8 @@ class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFiel
         entry = self.entries.get(id(target)) or self.lift(target)
         memory = entry.memory
         external = None if memory.external is None else self.externals[memory.external]
-        if memory.apart or (entry.outside and target.storage_ is not external.storage_):
-            self.refuse_shared()  # or it has a version of its own, as `.data` has
+        if memory.apart or counts_apart(target, external, self.lying_in[memory.key]):
+            self.refuse_shared()
         if external is not None and overlaps(external._array):
             self.refuse("a tensor from outside shows elements several times and is written; "
                         "clone() it")  # fmt: skip
