@@ -317,7 +317,9 @@ class Recording(NumberInputs):
             raise Refused("requires_grad of a tensor from outside changes, and a result has "
                           f"history; detach() it ({flagged.place})")  # fmt: skip
         with_history = [self.results[k] for k in self.needs]
-        changed = overwritten(with_history) or self.reaches_made_leaves(with_history, out_leaves)
+        changed = overwritten(recorder, with_history) or self.reaches_made_leaves(
+            with_history, out_leaves
+        )
         if changed:
             raise Refused(changed)
         if recorder.packs_inside and hooked_inside(with_history):

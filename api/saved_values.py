@@ -108,10 +108,14 @@ def hooked_inside(results: list[Tensor]) -> bool:
                for node in nodes_behind(results))  # fmt: skip
 
 
-def overwritten(results: list[Tensor]) -> str:
-    """Why backward through the results will raise: a value it needs was written in place."""
+def overwritten(recorder: Any, results: list[Tensor]) -> str:
+    """Why backward through the results will raise, or see other values: what it needs was written
+    in place, or by way of `.data`, which no version counts."""
     for node in nodes_behind(results):
         for entry, version in saved_in(node):
-            if storage_of(entry).version != version:
+            storage = storage_of(entry)
+            if storage.version != version:
                 return f"a value that {node.name()} needs is written in place: backward will raise"
+            if recorder.wrote_unseen(node, storage):
+                return f"a value that {node.name()} needs is written by way of .data; copy it first"
     return ""

@@ -35,9 +35,26 @@ def seen(a):
     return v * a
 
 
+def after_it_was_saved(a):
+    v = a * 2
+    w = (v * v.detach()).exp()
+    v.data.add_(1)
+    w.data.mul_(3)
+    return w * 2
+
+
+def of_an_operand(a, other=None):
+    other = torch.ones(3) * 2 if other is None else other
+    v = a * other
+    other.data.add_(1)
+    return v
+
+
 @pytest.mark.parametrize(
-    "function", [through_detach, through_data, without_grad, into_a_parameter, seen]
-)
+    "function",
+    [through_detach, through_data, without_grad, into_a_parameter, seen, after_it_was_saved,
+     of_an_operand],
+)  # fmt: skip
 def test_gradients_after_writes(function):
     def run(call):
         leaf = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)

@@ -1,4 +1,4 @@
-"""Checks of elements in a recording, such as that probabilities lie between 0 and 1.
+"""Checks in a recording: of elements, as that probabilities lie between 0 and 1, and of writes.
 
 Note [Repeated checks]
     A function of the library may look at the elements of an operand before its op runs, and raise.
@@ -28,11 +28,19 @@ class Checks:
 
     builder: Any
     fixed: set[Var]
+    numbers: dict[int, int]
     var_of: Any
 
     def __init__(self) -> None:
         super().__init__()
+        self.written_storages: list[tuple[Any, int]] = []  # and how many ops there were then
         self.wrong: list[Any] = []  # is there an element that the next op must not get?
+
+    def wrote_unseen(self, node: Any, storage: Any) -> bool:
+        """Was memory written after a node had saved it, by a tensor with a version of its own?"""
+        saved = self.numbers.get(id(node), -1)
+        return any(other.root is storage.root and other is not storage and at > saved
+                   for other, at in self.written_storages)  # fmt: skip
 
     def elements_checked(self, check: Any, value: Tensor, facts: Any) -> None:
         """A function looks at the elements of an operand; see Note [Repeated checks]."""

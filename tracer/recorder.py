@@ -151,7 +151,7 @@ class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFiel
         for entry in [entry for entries in self.lying_in.values() for entry in entries]:
             entry.reference = entry.memory.held = None  # what is called when it goes holds all this
         self.entries, self.lying_in, self.memories = {}, {}, {}
-        self.externals, self.bound, self.known_grads = [], [], []
+        self.externals, self.bound, self.known_grads, self.written_storages = [], [], [], []
 
     def enter(self, entry: Entry) -> Entry:
         """From now on the entry says what its tensor is."""
@@ -344,6 +344,7 @@ class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFiel
         except Unwritable as error:
             return self.refuse(str(error))
         memory.writes += 1
+        self.written_storages.append((target.storage_, len(self.builder.nodes)))
         memory.counted += external is not None and target.storage_ is external.storage_
         entry.var, entry.seen = value, memory.writes
         unseen = entry.cut or not state.grad_enabled
