@@ -4,6 +4,7 @@ import pytest
 import wengert as torch
 from wengert import nn
 from wengert.autograd.function import FunctionMeta, InplaceFunction
+from wengert.autograd.variable import Variable
 from wengert.nn import _reduction
 from wengert.nn.modules.module import _addindent
 from wengert.nn.modules.transformer import (
@@ -74,6 +75,20 @@ def test_functions_of_old_programs():
     out.sum().backward()
     assert out.tolist() == [-1, 1] and x.grad.tolist() == [1, 1]
     assert isinstance(Binarize, FunctionMeta) and out.grad_fn.name() == "BinarizeBackward"
+
+
+def test_variables_are_tensors():
+    data = torch.ones(2)
+    made = Variable(data, requires_grad=True)
+    assert isinstance(data, Variable) and isinstance(made, Variable) and type(made) is torch.Tensor
+    assert not isinstance(3, Variable) and Variable is torch.autograd.Variable
+    assert made is not data and made.requires_grad and made.data_ptr() == data.data_ptr()
+    assert Variable(made * 2).grad_fn is None and Variable().tolist() == []
+    assert repr(Variable).endswith(".autograd.variable.Variable'>")
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
+        Variable([1.0])
+    with pytest.warns(UserWarning, match="volatile was removed and now has no effect"):
+        Variable(data, volatile=True)
 
 
 def test_copied_optimizers():

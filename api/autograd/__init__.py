@@ -7,16 +7,11 @@ from ..tracer.modes import enable_grad, inference_mode, is_grad_enabled, no_grad
 from . import forward_ad, function, functional, graph
 from .anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
-
-
-def Variable(data, requires_grad=False, volatile=False):
-    """The tensor itself: Variables and Tensors are one since torch 0.4."""
-    return data.detach().requires_grad_(requires_grad)
-
+from .variable import Variable
 
 _found_in(f"{__name__}.grad_mode", enable_grad, inference_mode, no_grad, set_grad_enabled)
 _found_in(f"{__name__}.anomaly_mode", detect_anomaly, set_detect_anomaly)
-_MODULES = ("anomaly_mode", "grad_mode", "profiler", "variable")
+_MODULES = ("anomaly_mode", "grad_mode", "profiler")
 
 
 def __getattr__(name):
