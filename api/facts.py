@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .ir import types
-from .ir.arguments import must_be
+from .ir.arguments import must_be, warn_once
 from .ir.types import DType, default_dtype
 from .naming import found_in
 from .tracer.tensor import Tensor, device, require_cpu
@@ -173,6 +173,9 @@ def set_default_device(device: Any) -> None:
 
 def set_default_tensor_type(t: Any) -> None:
     """The old way to set the default dtype: a class such as `torch.DoubleTensor`."""
+    warn_once("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+              "torch.set_default_dtype() and torch.set_default_device() as "
+              "alternatives.")  # fmt: skip
     if isinstance(t, str):
         from . import legacy
 

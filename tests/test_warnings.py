@@ -9,6 +9,7 @@ from wengert.ir import arguments
 X, M = torch.ones(3), torch.eye(3)
 C = torch.ones(3, dtype=torch.complex64)
 ROWS = torch.ones(2, 3)
+BYTES = torch.tensor([1, 0, 1], dtype=torch.uint8)
 PIVOTS = torch.tensor([1, 2, 3], dtype=torch.int32)
 FREEDOM = "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction f"
 
@@ -43,6 +44,17 @@ ONCE = {
     "lu_solve": (lambda: torch.lu_solve(M, M, PIVOTS), "torch.lu_solve is deprecated in favor of"),
     "triangular_solve": (
         lambda: torch.triangular_solve(M, M), "torch.triangular_solve is deprecated in favor of",
+    ),
+    "scatter": (
+        lambda: ROWS.scatter(0, torch.tensor([[0, 1]]), torch.ones(1, 2), reduce="add"),
+        "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed",
+    ),
+    "where": (
+        lambda: torch.where(BYTES, X, X), "where received a uint8 condition tensor. This behavior",
+    ),
+    "tensor type": (
+        lambda: torch.set_default_tensor_type("torch.FloatTensor"),
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_d",
     ),
     "chain_matmul": (lambda: torch.chain_matmul(M, M), "torch.chain_matmul is deprecated and"),
 }  # fmt: skip
@@ -86,6 +98,18 @@ EVERY = {
     "cuda": (
         lambda: torch.autocast("cuda"), UserWarning,
         "CUDA is not available or torch_xla is imported. Disabling autocast.",
+    ),
+    "list": (
+        lambda: ROWS[[[0, 1], [1, 0]]], UserWarning,
+        "Using a non-tuple sequence for multidimensional indexing is deprecated and will be chang",
+    ),
+    "bytes": (
+        lambda: X[BYTES], UserWarning,
+        "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+    ),
+    "dropout2d": (
+        lambda: torch.nn.functional.dropout2d(ROWS), UserWarning,
+        "dropout2d: Received a 2-D input to dropout2d, which is deprecated and will result in an",
     ),
     "autocast on": (
         lambda: torch.is_autocast_cpu_enabled(), DeprecationWarning,

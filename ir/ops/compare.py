@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import warn_once
 from ..op import Decompose, Scalar, define
 from ..types import (
     FLOAT,
@@ -201,6 +202,9 @@ def where_(condition: Any, input: Any = None, other: Any = None) -> Any:
                 f"where expected condition to be a boolean tensor, but got a tensor with dtype "
                 f"{type_word(condition.dtype)}"
             )
+        warn_once("where received a uint8 condition tensor. This behavior is deprecated and will "
+                  "be removed in a future version of PyTorch. Use a boolean condition "
+                  "instead.")  # fmt: skip
         condition = condition.to(bool_)
     if not isinstance(input, Value) and not isinstance(other, Value):
         dtype = result_type((input, other))

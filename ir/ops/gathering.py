@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_elements
+from ..arguments import check_elements, warn_once
 from ..op import Decompose, Op, Template, define
 from ..types import TensorType, broadcast_shapes, int64, normalize_dim
 from ..value import Value, public
@@ -337,7 +337,11 @@ def scatter(
     if not index.numel() and index.ndim != input.ndim:
         return input.clone()
     if reduce is not None:
-        if not isinstance(src, Value):
+        if isinstance(src, Value):
+            warn_once("The reduce argument of torch.scatter with Tensor src is deprecated and will "
+                      "be removed in a future PyTorch release. Use torch.scatter_reduce instead "
+                      "for more reduction options.")  # fmt: skip
+        else:
             src = input.new_full(tuple(index.shape), src)
         combine = {"add": "sum", "multiply": "prod"}[reduce]
         return scatter_combined(input, index, src, dim=dim, reduce=combine)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_elements
+from ..arguments import check_elements, warn
 from ..dims import as_index
 from ..op import Op, Template, define
 from ..types import TensorType, bool_, broadcast_shapes, int64, type_word
@@ -111,6 +111,11 @@ def normalise_items(input: Any, item: Any) -> list[Any]:
     # a short list with sequences in it counts as a tuple, numpy's old rule that torch keeps
     nested = isinstance(item, list) and len(item) < 32 and any(
         isinstance(i, _NESTED) for i in item)  # fmt: skip
+    if nested:
+        warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be "
+             "changed in pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this "
+             "will be interpreted as tensor index, x[torch.tensor(seq)], which will result either "
+             "in an error or a different result")  # fmt: skip
     items = list(item) if isinstance(item, tuple) or nested else [item]
     items = [_as_index(input, i) for i in items]
     if (used := sum(_consumed(i) for i in items)) > input.ndim:
@@ -232,6 +237,9 @@ def expand_masks(value: Any, indices: list[Any]) -> tuple[list[Any], tuple[bool,
             dim += 1
         elif item.dtype.name in ("bool", "uint8"):
             check_mask(value, item, dim)
+            if item.dtype is not bool_:
+                warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype "
+                     "torch.bool instead.")  # fmt: skip
             parts = item.to(bool_).nonzero(as_tuple=True)
             found += parts
             spec += [True] * len(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..arguments import warn
 from ..types import FLOAT, DType, bool_, normalize_dim, type_word
 from ..value import public
 from .drawing import draw
@@ -122,6 +123,12 @@ def _unbatched(input: Any, p: float, training: bool, inplace: bool) -> Any:
 @public("dropout2d", spaces="nn.functional", method=False)
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """dropout2d(input, p=0.5, training=True, inplace=False): whole channels of (N, C, H, W)."""
+    if input.ndim not in (3, 4):
+        warn(f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and "
+             "will result in an error in a future release. To retain the behavior and silence this "
+             "warning, please use dropout instead. Note that dropout2d exists to provide "
+             "channel-wise dropout on inputs with 2 spatial dimensions, a channel dimension, and "
+             "an optional batch dimension (i.e. 3D or 4D inputs).")  # fmt: skip
     return _dropout(input, p, training, inplace, feature=True)
 
 

@@ -52,7 +52,8 @@ def test_bools_add_a_dimension():
     x = torch.arange(6.0).reshape(2, 3)
     assert x[True].shape == (1, 2, 3) and x[False].shape == (0, 2, 3)
     assert x[torch.tensor(True), torch.tensor([0, 1])].shape == (2, 3)
-    assert x[[[0, 1], [2, 0]]].tolist() == [2.0, 3.0]  # a nested list counts as a tuple
+    with pytest.warns(UserWarning, match="non-tuple sequence"):
+        assert x[[[0, 1], [2, 0]]].tolist() == [2.0, 3.0]  # a nested list counts as a tuple
 
 
 @pytest.mark.parametrize("item, error, words", [
