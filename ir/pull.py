@@ -174,7 +174,10 @@ def _arguments(op: Op, rule: Rule, position: int, count: int, saved: dict[int, s
 
 
 def saved_keys(op: Op, needs: Sequence[bool]) -> tuple[int, ...]:
-    """What the rules for the inputs in `needs` read: inputs by position, outputs as ~position."""
+    """What the rules for the inputs in `needs` read: inputs by position, outputs as ~position.
+
+    Inputs stand in the order of their names, then outputs: so torch saves them, which hooks see.
+    """
     inputs: set[int] = set()
     outputs: set[int] = set()
     for position, needed in enumerate(needs):
@@ -187,7 +190,8 @@ def saved_keys(op: Op, needs: Sequence[bool]) -> tuple[int, ...]:
             else:
                 inputs.add(where)
         outputs.update(rule.wants(OUTPUT))
-    return (*sorted(inputs), *(~k for k in sorted(outputs)))
+    ordered = sorted(inputs, key=lambda k: (op.input_name(k), k))
+    return (*ordered, *(~k for k in sorted(outputs)))
 
 
 def fit(grad: Any, wanted: TensorType) -> Any:

@@ -160,8 +160,12 @@ BINARY = """\
             vx = 0 if sx is None else sx.version
             vy = 0 if sy is None else sy.version
             if len(keys) == 2:
-                node.saved = (x, y)
-                node.versions = (vx, vy)
+                if keys[0]:  # in the order of their names
+                    node.saved = (y, x)
+                    node.versions = (vy, vx)
+                else:
+                    node.saved = (x, y)
+                    node.versions = (vx, vy)
             elif keys[0]:
                 node.saved = (y,)
                 node.versions = (vy,)

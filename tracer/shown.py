@@ -94,3 +94,7 @@ class RawSaved:
         edge = OWN if key < 0 else history(value)
         packed = PackedSaved((pack_hook, unpack_hook), value, edge)
         node.saved = PackedSlots((*node.saved[:slot], packed, *node.saved[slot + 1 :]))
+
+
+RawSaved.__name__ = RawSaved.__qualname__ = "SavedTensor"  # what users see it as
+RawSaved.__module__ = f"{__name__.partition('.')[0]}._C._autograd"
