@@ -103,7 +103,7 @@ class CyclicLR(_WithMomentum):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and a plain scale function."""
         state = super().state_dict()
-        custom = state["_scale_fn_custom"]
+        custom = state.pop("_scale_fn_custom")  # it comes last
         plain = custom is None or isinstance(custom, types.FunctionType)
         state["_scale_fn_custom"] = None if plain else custom.__dict__.copy()
         return state
