@@ -92,9 +92,10 @@ class Strips(Blocked):
 
     def tile_of(self, p: Matmul, target: Target) -> Tile:
         """About equal rows in each, so that none is too small to keep the multipliers busy."""
-        rows = -(-p.m // max(1, -(-p.m // 8)))
-        lanes = target.lanes(ELEMENT[p.dtype])
-        return Tile(ELEMENT[p.dtype], lanes, rows, min(VECTORS.get(rows, 6), -(-p.n // lanes)))
+        many = target.registers > 16
+        rows = -(-p.m // max(1, -(-p.m // (8 if many else 6))))
+        lanes, vectors = target.lanes(ELEMENT[p.dtype]), VECTORS.get(rows, 6) if many else 2
+        return Tile(ELEMENT[p.dtype], lanes, rows, max(1, min(vectors, -(-p.n // lanes))))
 
     # --- the grid ---
 
