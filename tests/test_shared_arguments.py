@@ -199,3 +199,14 @@ def test_a_gradient_that_is_also_held_elsewhere():
         return seen
 
     assert run(torch.compile) == run(lambda body: body)
+
+
+def test_writes_into_memory_that_nobody_else_knows():
+    def body(x, batch):
+        y = x.clone()
+        y.addbmm_(batch, batch, beta=0.5, alpha=2.0)
+        return y
+
+    compiled, batch = torch.compile(body), torch.ones(2, 3, 3)
+    for _ in range(3):
+        assert compiled(torch.ones(3, 3), batch).tolist() == body(torch.ones(3, 3), batch).tolist()

@@ -330,7 +330,7 @@ class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFiel
         entry = self.entries.get(id(target)) or self.lift(target)
         memory = entry.memory
         external = None if memory.external is None else self.externals[memory.external]
-        if memory.apart or counts_apart(target, external, self.lying_in[memory.key]):
+        if memory.apart or counts_apart(target, external, self.lying_in.get(memory.key, [])):
             self.refuse_shared()
         if external is not None and overlaps(external._array):
             self.refuse("a tensor from outside shows elements several times and is written; "
