@@ -39,12 +39,14 @@ def _determinant_infer(self: TensorType) -> TensorType:
 
 
 def _by_singularity(regular: Any, singular: Any, a: np.ndarray, *others: np.ndarray) -> Any:
-    """`singular` where det is about zero; see Note [The determinant is a polynomial]."""
+    """`singular` where det is about zero, or A^-1 is mostly rounding (a det of 1e-13 may be that of
+    large numbers, which cancel); see Note [The determinant is a polynomial]."""
     result = np.zeros_like(a)
     if not a.size:
         return result
-    det = np.linalg.det(a)
-    mask = ~(np.abs(det) >= 100 * np.finfo(a.dtype).eps)
+    det, eps = np.linalg.det(a), np.finfo(a.dtype).eps
+    mask = np.asarray(~(np.abs(det) >= 100 * eps))
+    mask[~mask] = np.linalg.cond(a[~mask], 1) > 1e-4 / eps
     if not mask.any():
         return regular(a, det, *others)
     result[mask] = singular(a[mask], *(o[mask] for o in others))
