@@ -20,7 +20,7 @@ from .gemm_base import CHUNK_FLOPS, ELEMENT, SIZE, Matmul
 from .gemm_blocked import LINE, Blocked, BlockedTile, meet
 from .gemm_core import Core, turn_symbol
 from .gemm_direct import tile_name
-from .gemm_tile import Tile
+from .gemm_tile import Tile, lanes_below
 from .target import Target
 
 DEPTH = 160  # rows of B in a block, at most: of three vectors each they take two thirds of L1
@@ -166,8 +166,10 @@ class Strips(Blocked):
             lines.append(f"store {tile.tile.vector} %t.v.{v}, ptr %t.to.{v}, align 64")
         return "".join(f"  {line}\n" for line in lines)
 
+    result_turned = False
+
     def imports(self) -> tuple[str, ...]:
-        return (*super().imports(), *[self.turns] * self.turned)
+        return (*super().imports(), *[self.turns] * (self.turned or self.result_turned))
 
     @cached_property
     def tiles(self) -> list[BlockedTile]:
@@ -176,3 +178,23 @@ class Strips(Blocked):
         return [kind(tile_name(p.name, cut), cut.tile, cut.columns, p.k, p.a, row, p.c[0],
                      p.accumulate, None, p.swapped, True, self.near)
                 for cut in self.cuts()]  # fmt: skip
+
+
+class Flipped(Strips):
+    """Few rows of A, for a C whose columns are what is contiguous: sums are turned on their way.
+
+    So is a product of few columns with an A that is stored by columns, the other way round: the
+    gradient of a layer with few outputs. Its vectors lie along the many.
+    """
+
+    kind = "flipped"
+    result_turned = True
+
+    @staticmethod
+    def can(p: Matmul) -> bool:
+        return p.k > 0 and p.b[1] == 1 and p.c[0] == 1 and p.c[1] != 1
+
+    @property
+    def below(self) -> str:
+        """Lines that give %below: the lanes that are before %some."""
+        return "".join(f"  {line}\n" for line in lanes_below(self.tile.lanes, "%some"))

@@ -225,3 +225,15 @@ def _parts(t: Tile, part: int, rows: range, first: int, result: str) -> list[str
     if len(rows) == 1:
         lines[-1] = lines[-1].replace(f"{values[0]} =", f"{result} =", 1)
     return lines
+
+
+def lanes_below(lanes: int, count: str) -> list[str]:
+    """Lines that give %below: a mask of the first `count` lanes."""
+    kind = f"<{lanes} x i64>"
+    iota = ", ".join(f"i64 {i}" for i in range(lanes))
+    return [
+        f"%below.0 = insertelement {kind} poison, i64 {count}, i32 0",
+        f"%below.all = shufflevector {kind} %below.0, {kind} poison, "
+        f"<{lanes} x i32> zeroinitializer",
+        f"%below = icmp slt {kind} <{iota}>, %below.all",
+    ]
