@@ -34,11 +34,14 @@ def renew(in_child: Callable[[], None]) -> None:
         os.register_at_fork(after_in_child=in_child)
 
 
+# ours, and what we load when it is first needed
+LOADED_LATE = {__name__.partition(".")[0], "jinja2", "markupsafe", "llvmlite", "numpy"}
+
+
 def _is_importing() -> bool:
-    """Is a module of ours half loaded? A child would wait for the thread that loads it."""
-    package = __name__.partition(".")[0]
+    """Is such a module half loaded? A child would wait for the thread that loads it."""
     for name in list(sys.modules):
-        if name.partition(".")[0] == package:
+        if name.partition(".")[0] in LOADED_LATE:
             spec = getattr(sys.modules.get(name), "__spec__", None)
             if getattr(spec, "_initializing", False):
                 return True

@@ -1,7 +1,9 @@
 """Forks, threads that come and go, exit, Ctrl-C and no memory: state stays whole."""
 
 import os
+import sys
 import threading
+import types
 
 import pytest
 import wengert as torch
@@ -58,6 +60,19 @@ for turn in often(12):
     time.sleep(0.01)
 stop.set(); thread.join()
 """, WENGERT_CACHE="0")  # fmt: skip
+
+
+@pytest.mark.parametrize("name, waits", [("wengert.half", True), ("jinja2.half", True),
+                                         ("someone.half", False)])  # fmt: skip
+def test_forks_wait_for_modules_that_are_half_loaded(monkeypatch, name, waits):
+    """A child would wait for the thread that loads them, which it does not have."""
+    from wengert.runtime import forking
+
+    module = types.ModuleType(name)
+    module.__spec__ = types.SimpleNamespace(_initializing=True)
+    assert not forking._is_importing()
+    monkeypatch.setitem(sys.modules, name, module)
+    assert forking._is_importing() is waits
 
 
 def test_threads_come_and_go():
