@@ -10,7 +10,7 @@ import wengert as torch
 from limits import limited, often
 
 START = """
-import os, signal, threading, time
+import faulthandler, os, signal, threading, time
 import wengert as torch
 from training import mlp, train
 torch.set_num_threads(2)
@@ -52,7 +52,7 @@ thread = threading.Thread(target=work); thread.start()
 for turn in often(12):
     child = os.fork()
     if child == 0:
-        signal.alarm(60)
+        faulthandler.dump_traceback_later(60, exit=True)  # says what it waits for
         again = float(torch.compile(lambda x: x.sum() + 1)(x))
         os._exit(0 if float(f(x)) == expected and again == 128 * 128 + 1 else 1)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
