@@ -179,7 +179,9 @@ def is_cut_in_strips(p: Matmul, target: Target) -> bool:
         return False
     if q.b[1] != 1:
         return short >= 16
-    return q.m > 24 and q.k * q.n * size > 2**17
+    # few rows go through a larger B by blocks, which read memory in order
+    b_bytes = q.k * q.n * size
+    return b_bytes > 2**17 and (q.m > 24 or (q.m > 1 and b_bytes <= target.l2 * 7 // 8))
 
 
 def is_flipped(p: Matmul) -> bool:
