@@ -131,7 +131,7 @@ def main():
     parser.add_argument("--folder", default=tempfile.mkdtemp(), help="for the cache and reports")
     options, arguments = parser.parse_known_args()
     folder = Path(options.folder)
-    (folder / "cache").mkdir(mode=0o700, exist_ok=True)
+    (folder / "cache").mkdir(mode=0o700, parents=True, exist_ok=True)
     failed = 0
     for mode in (name for name in MODES if options.only in name):
         if "damaged" in mode:
