@@ -26,7 +26,6 @@ from ..ir.builder import Builder, Symbol, number_type
 from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
 from ..ir.op import TABLE, Op
 from ..ir.ops.drawing import sample
-from ..ir.places import is_ours
 from ..ir.types import FLOAT
 from .accumulate import dense
 from .inplace import look, overlaps, put
@@ -41,7 +40,6 @@ from .recorded import (
     current_place,
     extent_of,
     graph_name,
-    place_text,
 )
 from .recorded_checks import Checks
 from .recorded_draws import RandomStates
@@ -50,13 +48,16 @@ from .recorded_functions import record_function
 from .recorded_grads import GradFields
 from .recorded_looks import Looks
 from .recorded_numbers import Numbers
+from .recorded_refusals import Refusals
 from .recorded_shapes import Shapes
 from .recorded_sizes import PlainSizes
 from .scalars import RunTimeNumber, is_tensor, with_plain_numbers
 from .tensor import Tensor
 
 
-class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFields, PlainSizes):
+class Recorder(
+    Numbers, RandomStates, Checks, Refusals, Looks, FactsSeen, Shapes, GradFields, PlainSizes
+):
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):
@@ -70,7 +71,6 @@ class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFiel
         self.needing: set[Var] = set()  # Vars that require grad in eager's eyes
         self.kept: set[tuple[int, int]] = set()  # externals that eager's nodes save, and which node
         self.branches: list[Branch] = []
-        self.problems: list[str] = []
         self.backward_roots: set[Var] = set()
         self.on_lift: Any = None
         self.on_handed: Any = None
@@ -82,7 +82,6 @@ class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFiel
         self.customs: dict[str, Any] = {}  # by the name of their backward: CustomCalls, or None
         self.custom_views: set[Var] = set()  # views whose derivative is not that of their chain
         # what hooks around the call got: ids and types; None where there are none
-        self.hooks_run: list[Any] = []  # by backward, of what comes from outside
         self.packs_inside = False  # are there hooks inside that may change what they are given?
         self.packed: list[tuple[int, Any]] | None = None
         self.numbers: dict[int, int] = {}  # id of an eager graph's node -> the op it belongs to
@@ -374,34 +373,6 @@ class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFiel
         ops = self.builder.nodes
         self.builder.origin = None if number is None else Origin(ops[number].op.name, number)
 
-    def hooked(self, tensor: Tensor) -> None:
-        """A hook was put on a value the body computed: it must run at every backward."""
-        if self.computed(tensor):
-            self.refuse("a hook or retain_grad() on a value inside the function")
-
-    def hook_runs(self, hook: Any) -> None:
-        """Backward inside the function runs a hook of a tensor or node from outside."""
-        self.hooks_run.append(hook)
-
-    def attribute_missed(self, asking: str) -> None:
-        """Code in a file asked a tensor for an attribute that it has not: others may have it."""
-        if not is_ours(asking):
-            self.refuse("the body looks for attributes that users put on tensors; pass values")
-
-    def node_hooked(self) -> None:
-        """As `hooked`: a module's backward hooks sit on nodes."""
-        self.refuse("a hook or retain_grad() on a value inside the function")
-
-    def overridden(self, kind: type) -> None:
-        """`__torch_function__` of a class decides what a function does."""
-        self.refuse(
-            f"{kind.__name__}.__torch_function__ says what functions do; pass plain tensors"
-        )
-
-    def data_replaced(self) -> None:
-        """A tensor was given other memory: it gets it at every call."""
-        self.refuse("`.data` of a tensor is replaced inside the function; write with copy_()")
-
     def packing(self, keeps: bool) -> None:
         """`saved_tensors_hooks` are entered inside; do they hand back what they are given?"""
         self.packs_inside = self.packs_inside or not keeps
@@ -420,9 +391,6 @@ class Recorder(Numbers, RandomStates, Checks, Looks, FactsSeen, Shapes, GradFiel
         if entry.cut:  # what it was detached from stays as it is
             entry.var = self.emit("stop_gradient", self.current_var(entry))
         self.needing.add(entry.var)
-
-    def refuse(self, reason: str) -> None:
-        self.problems.append(f"{reason} ({place_text()})")
 
     # --- the end ---
 
