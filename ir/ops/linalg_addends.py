@@ -8,7 +8,7 @@ import numpy as np
 
 from ..bind import casting
 from ..op import Decompose, define
-from ..types import FLOAT, TensorType, result_type, type_word
+from ..types import FLOAT, TensorType, bool_, no_kernel, result_type, type_word
 from ..value import public
 from . import blas
 from .arithmetic import conj
@@ -56,6 +56,8 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
         words = [type_word(v.dtype) for v in (input, mat, vec)]
         raise RuntimeError("addmv input tensors must have the same dtype, but got "
                            f"{words[0]}, {words[1]}, and {words[2]}")  # fmt: skip
+    if mat.dtype is bool_:
+        raise no_kernel("addmv_impl_cpu", bool_)
     return addmv_op(input, mat, vec, beta=beta, alpha=alpha)
 
 
