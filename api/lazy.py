@@ -67,6 +67,8 @@ def attribute_of(package: str) -> Any:
         if name in NAMES:
             module = importlib.import_module(f"{package}.{NAMES[name]}")
             return getattr(module, name)
+        if name.startswith("_foreach_"):
+            return getattr(importlib.import_module(f"{package}.foreach"), name)
         raise AttributeError(f"module '{package}' has no attribute '{name}'")
 
     return find
