@@ -109,3 +109,19 @@ def test_twins_of_expanded_tensors_are_written_row_by_row_only(twin):
         x.add_(1)
     compiled = torch.compile(body)
     assert [compiled(x) for _ in range(4)] == [12.0, 18.0, 24.0, 30.0]
+
+
+def test_results_lie_as_eager_says_where_the_body_runs():
+    """Where a body is left to Python, arguments with gaps are told apart by their strides."""
+
+    def body(a, b):
+        with torch.no_grad():
+            a.add_(1)
+        return b[1:] * 3
+
+    compiled = torch.compile(body)
+    for _ in range(3):
+        computed = torch.ones(3, 3, requires_grad=True) * 1
+        assert compiled(computed, computed.detach().requires_grad_()).stride() == (3, 1)
+        gaps = torch.arange(36.0).view(6, 6)[::2, ::2]
+        assert compiled(gaps, gaps.t()).stride() == body(gaps, gaps.t()).stride() == (1, 2)

@@ -223,7 +223,10 @@ class Deferral:
             piece = self.extents[extent] = len(self.arrays)
             self.owners[id(owner)] = self.owners.get(id(owner), 0) + 1
             self.arrays.append(row_major(array))
-        return (~known, piece, tensor.dtype, array.shape, memory_order(array))
+        order, gaps = memory_order(array), ()
+        if order is None and not array.flags.c_contiguous:
+            gaps = array.strides  # results lie in the order of these
+        return (~known, piece, tensor.dtype, array.shape, order, gaps)
 
     # --- learning ---
 

@@ -5,8 +5,8 @@ Note [Steps]
     step lead the ways that bodies went on from there, by signature. All windows start at one root,
     so rounds of a loop share their steps. A signature names an op, its operands and attributes:
     tensors of the window by number in order of appearance, tensors from before it as ~k (where
-    first met, with their piece of memory, dtype, shape and order of dimensions), Python floats by
-    their class alone, for they are data.
+    first met, with their piece of memory, dtype, shape, order of dimensions and, where there are
+    gaps, strides), Python floats by their class alone, for they are data.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Assembly:
             self.ends.append(len(self.builder.nodes))
         self.finish(alive)
 
-    def seen_before(self, piece: int, dtype: Any, shape: Any, order: Any) -> _Look:
+    def seen_before(self, piece: int, dtype: Any, shape: Any, order: Any, _: Any) -> _Look:
         """A tensor from before the window: a piece of memory, maybe with dimensions permuted."""
         if piece == len(self.pieces):
             type_ = TensorType(dtype, shape if order is None else tuple(shape[k] for k in order))
