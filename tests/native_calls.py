@@ -23,18 +23,24 @@ def settled_natively(function, *args):
 
 
 def check_references(watched, run):
-    """A thousand runs leave the references to these objects, and the number of objects, as is."""
+    """A thousand runs leave the references to these objects, and the number of objects, as is.
+
+    Threads that compile meanwhile have objects of their own, and names for None: they are done by
+    the second or third time.
+    """
 
     def count():
         gc.collect()
-        return [sys.getrefcount(w) for w in watched], len(gc.get_objects())
+        return [*(sys.getrefcount(w) for w in watched), len(gc.get_objects())]
 
-    before = count()
-    for _ in range(1000):
-        run()
-    after = count()
-    assert all(abs(new - old) < 50 for old, new in zip(before[0], after[0])), (before, after)
-    assert abs(after[1] - before[1]) < 100
+    for _ in range(3):
+        before = count()
+        for _ in range(1000):
+            run()
+        changes = [abs(new - old) for old, new in zip(before, count())]
+        if all(change < 50 for change in changes):
+            return
+    raise AssertionError(changes)
 
 
 # tests/reliability/modes.py wraps `__call__` in Python
