@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from .gemm_core import Core, core
-from .gemm_tile import Tile, broadcast, multiply_add, phis
+from .gemm_tile import Tile, broadcast, lanes_below, multiply_add, phis
 from .llvm import SHORT
 from .render import render
 from .target import DEFAULT, Target
@@ -111,15 +111,13 @@ class Walk:
         lanes, t = self.lanes, Tile(self.element, self.lanes, 1, 1)
         kind, iota = f"<{lanes} x i64>", ", ".join(f"i64 {i}" for i in range(lanes))
         lines = [
-            f"%g.n0 = insertelement {kind} poison, i64 %v.some, i32 0",
-            f"%g.n = shufflevector {kind} %g.n0, {kind} poison, <{lanes} x i32> zeroinitializer",
-            f"%g.in = icmp slt {kind} <{iota}>, %g.n",
+            *lanes_below(lanes, "%v.some"),
             f"%g.s0 = insertelement {kind} poison, i64 %rsa, i32 0",
             f"%g.s = shufflevector {kind} %g.s0, {kind} poison, <{lanes} x i32> zeroinitializer",
             f"%g.o = mul {kind} <{iota}>, %g.s",
             f"%g.p = getelementptr {t.element}, ptr %v.from, {kind} %g.o",
             f"%g.v = call {t.vector} @llvm.masked.gather.{t.suffix}.v{lanes}p0(<{lanes} x ptr> "
-            f"align {4 if t.element == 'float' else 8} %g.p, <{lanes} x i1> %g.in, "
+            f"align {4 if t.element == 'float' else 8} %g.p, <{lanes} x i1> %below, "
             f"{t.vector} zeroinitializer)",
             f"store {t.vector} %g.v, ptr %v.to, align 64",
         ]
