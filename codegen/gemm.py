@@ -117,6 +117,20 @@ def possible(p: Matmul) -> list[type[Kernel]]:
 #   512x512x512     NT              79                      171    166      165
 #   784x512x128     TN                    134      135      172    164      168
 # There strips are best while L2 has room for A; a B stored by columns is turned on the way.
+# One thread of an Ice Lake (AVX-512, L2 of 1.25 MB; FMA peak 179 GF/s), of MKL; data that begin at
+# a line of the cache, and 16 bytes after one, as NumPy's often do:
+#   m x n x k       layout     direct        strips        packed
+#   64x64x64        NN       1.73  1.69    1.35  1.32
+#   128x128x128     NN       1.06  0.94    0.95  1.18
+#   64x128x256      NN       1.14  0.87    0.97  0.97
+#   128x64x256      NN       1.39  0.97    0.96  1.11
+#   256x256x256     NN             0.71          1.02          0.94
+#   512x512x512     NN             0.67          1.02          1.01
+#   256x256x256     TN             0.62          0.81          0.97
+#   784x512x128     TN             0.50          0.70          1.01
+#   4x512x784       NN     blocked 0.92          1.17
+# So a direct kernel's B should stay in L1, or its tile have all columns: what it reads in two
+# lines it reads for each tile of rows.
 # Convolutions there, forward, input's and weight's gradient (walked; packed; oneDNN), batch 8:
 #   128 channels of 28 x 28, 3 x 3         161 160 152   144 147 141   166 164 155
 #   64 channels of 56 x 56, 3 x 3          147 146 133   134 130 121   155 150 134
@@ -168,7 +182,8 @@ def is_cut_in_strips(p: Matmul, target: Target) -> bool:
     """Does L2 have room for A, and is there enough to do that tiles for a shape are worth 20 ms?
 
     Few columns need not have all of A there at once. A B that stays in L1 as it is needs no
-    strips, unless it is stored by columns. Small products of such a B are strips on any CPU:
+    strips, unless it is stored by columns. An A that is stored by columns is packed, unless B is
+    small. Small products of a B stored by columns are strips on any CPU:
     packing takes ten times as long where nearly all is edges (20 x 20 x 24: 4.2 us, strips 0.3).
     """
     q, size = next(q for q in orientations(p) if Strips.can(q)), SIZE[ELEMENT[p.dtype]]
@@ -179,9 +194,12 @@ def is_cut_in_strips(p: Matmul, target: Target) -> bool:
         return False
     if q.b[1] != 1:
         return short >= 16
-    # few rows go through a larger B by blocks, which read memory in order
     b_bytes = q.k * q.n * size
-    return b_bytes > 2**17 and (q.m > 24 or (q.m > 1 and b_bytes <= target.l2 * 7 // 8))
+    if q.m > 24:
+        return q.a[1] == 1 and b_bytes > (2**15 if q.n > WIDEST else 2**17)
+    # few rows go through a larger B by blocks, which read memory in order
+    room = target.l2 * 2 if q.m <= 4 else target.l2 * 7 // 8
+    return b_bytes > 2**17 and q.m > 1 and b_bytes <= room
 
 
 def is_flipped(p: Matmul) -> bool:

@@ -63,22 +63,27 @@ def field_index(name: str) -> int:
 
 
 class Unrolled:
-    """The unrolled parts of a tile's loop over k; `panel` is the number of rows A is packed in."""
+    """The unrolled parts of a tile's loop over k; `panels` is the tile that A and B are packed for.
 
-    def __init__(self, t: Tile, panel: int, unroll: int):
+    Lines of C are asked for in the loop, row by row: all at once would leave no room to wait for
+    what the tile reads from L2 (1024 cubed: 146 to 158 GF/s).
+    """
+
+    def __init__(self, t: Tile, panels: Tile, unroll: int):
         zero, last = "zeroinitializer", f"%rm{unroll - 1}"
+        self.asking = unroll * (t.rows - 1)  # of k, while lines of C are asked for
+        self.lines = (*range(64, t.columns * SIZE[t.element], 64), t.columns * SIZE[t.element] - 1)
         self.rows = "".join(
             f"  %co.{i} = mul i64 %ldc, {i}\n"
             f"  %c.{i} = getelementptr inbounds {t.element}, ptr %c, i64 %co.{i}\n"
-            f"  call void @llvm.prefetch.p0(ptr %c.{i}, i32 1, i32 3, i32 1)\n"
             for i in range(t.rows)
         )
         self.main = phis(t, "m", (zero, "entry"), (last, "main"))
         for u in range(unroll):
-            self.main += step(t, f"m{u}", "%ma", "%mb", u, "m" if u == 0 else f"rm{u - 1}", panel)
+            self.main += step(t, f"m{u}", "%ma", "%mb", u, "m" if u == 0 else f"rm{u - 1}", panels)
         self.rest = phis(t, "s", (zero, "entry"), (last, "main"))
         self.tail = phis(t, "t", ("%s", "rest"), ("%rt0", "tail"))
-        self.tail += step(t, "t0", "%ta", "%tb", 0, "t", panel)
+        self.tail += step(t, "t0", "%ta", "%tb", 0, "t", panels)
         self.joined = phis(t, "f", ("%s", "rest"), ("%rt0", "tail"))
         self._stores(t, SIZE[t.element])
 
@@ -95,6 +100,16 @@ class Unrolled:
                 f"  %n.{cell} = fadd {t.vector} %f.{cell}, %o.{cell}\n"
                 f"  store {t.vector} %n.{cell}, ptr %p.{cell}, align {size}\n"
             )
+
+
+@dataclass(frozen=True)
+class Smaller:
+    """A tile for the last rows or columns, which would waste much of a whole one."""
+
+    name: str
+    side: str  # what is compared with `limit`: "%rows" or "%cols"
+    limit: int
+    tile: Tile
 
 
 class Core:
@@ -117,16 +132,19 @@ class Core:
         self.slack = 64  # elements after a block, into which the last transposed rows may spill
         self.block_elements = self.block_rows * self.block_k + self.slack
         self.gap = 8  # of k, between panels of B: or all would meet in the same sets of the cache
-        self.few = (t.rows * 2 // 3,)  # rows of smaller tiles: each takes LLVM 20 ms
+        # each takes LLVM up to 20 ms; a later one that fits is taken
+        few = replace(t, rows=t.rows * 2 // 3)
+        narrow = [replace(t, vectors=v) for v in range(t.vectors - 1, 0, -1)]
+        self.smaller = [Smaller("few", "%rows", few.rows, few)]
+        self.smaller += [Smaller(f"by_{n.vectors}", "%cols", n.columns, n) for n in narrow]
         self.digits, self.along_k = DIGITS, ALONG_K
 
     @cached_property
     def whole(self) -> Unrolled:
-        return Unrolled(self.tile, self.tile.rows, self.unroll)
+        return self.unrolled(self.tile)
 
-    def cut(self, rows: int) -> Unrolled:
-        """The last few rows, which would waste much of a whole tile."""
-        return Unrolled(replace(self.tile, rows=rows), self.tile.rows, self.unroll)
+    def unrolled(self, tile: Tile) -> Unrolled:
+        return Unrolled(tile, self.tile, self.unroll)
 
     # of a B that is read through tables
 

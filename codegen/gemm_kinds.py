@@ -299,8 +299,8 @@ class Walked(Packed):
 def chunk_shape(m: int, n: int, k: int, core: Core) -> tuple[int, int]:
     """Rows and columns of C per chunk of a packed product: near 16 chunks of enough work.
 
-    A chunk packs its rows of A, so it has many columns; it reads all of its columns of B once for
-    each few rows, so it has as many rows as a block of A may.
+    A chunk packs its rows of A, so it has many columns; it reads all of its columns of B once, so
+    it has several tiles of rows, up to a block of A.
     """
     if core.wide(m, n, k):
         return core.even(m, core.block_rows, core.tile.rows), core.pack_columns
@@ -310,6 +310,7 @@ def chunk_shape(m: int, n: int, k: int, core: Core) -> tuple[int, int]:
     rows = -(-m // tile.rows)
     down = max(1, -(-m // core.block_rows))
     across = max(1, min(-(-wanted // down), width // (2 * core.pack_columns)))
-    down = max(down, min(wanted // across, rows))
+    few = max(1, min(8, rows // 8))  # tiles, in which the next panel of B is asked for
+    down = max(down, min(wanted // across, rows // few))
     columns = -(-width // tile.columns)
     return -(-rows // down) * tile.rows, -(-columns // across) * tile.columns

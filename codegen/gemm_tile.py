@@ -47,24 +47,26 @@ def packed_tile(element: str, target: Target) -> Tile:
     """The tile of packed products: as many accumulators as leave room for operands.
 
     AVX2: 6 x 16 floats are 12 accumulators, 2 of B and 1 or 2 of A in 16 registers.
-    AVX-512 and NEON have 32: 14 x 2 vectors and 8 x 3 (12 x 2 would do as well).
+    AVX-512 and NEON have 32: 8 x 3 vectors. 14 x 2 would be as good, if LLVM did not load so much
+    ahead that accumulators are spilled (1024 cubed: 134 to 158 GF/s, 8 x 3 167); and there are
+    fewer rows of C at a time, which often meet in the same sets of L1.
     """
     lanes = target.lanes(element)
-    rows, vectors = {"avx512": (14, 2), "neon": (8, 3)}.get(target.name, (6, 2))
+    rows, vectors = {"avx512": (8, 3), "neon": (8, 3)}.get(target.name, (6, 2))
     return Tile(element, lanes, rows, vectors)
 
 
-def step(t: Tile, tag: str, a: str, b: str, offset: int, before: str, panel: int) -> str:
-    """One k of packed panels: accumulators %{before}.i.v become %r{tag}.i.v."""
+def step(t: Tile, tag: str, a: str, b: str, offset: int, before: str, panels: Tile) -> str:
+    """One k of panels packed for tiles: accumulators %{before}.i.v become %r{tag}.i.v."""
     lines = []
     for v in range(t.vectors):
-        at = offset * t.columns + v * t.lanes
+        at = offset * panels.columns + v * t.lanes
         lines += [
             f"%bq{tag}.{v} = getelementptr inbounds {t.element}, ptr {b}, i64 {at}",
             f"%b{tag}.{v} = load {t.vector}, ptr %bq{tag}.{v}, align {4 * t.lanes}",
         ]
     for i in range(t.rows):
-        at = offset * panel + i
+        at = offset * panels.rows + i
         lines.append(f"%aq{tag}.{i} = getelementptr inbounds {t.element}, ptr {a}, i64 {at}")
         lines += broadcast(t, f"%av{tag}.{i}", f"%aq{tag}.{i}", f"{tag}.{i}")
         lines += [multiply_add(t, f"%r{tag}.{i}.{v}", f"%av{tag}.{i}", f"%b{tag}.{v}",

@@ -83,6 +83,20 @@ def test_slices_of_columns_and_tiles_of_any_rows(matmul, rng, rows):
               "float32")  # fmt: skip
 
 
+@pytest.mark.parametrize("add", [False, True])
+def test_last_columns_of_any_number(matmul, rng, add):
+    """Packed products have tiles of fewer vectors for them, which write nothing beside."""
+    for n in (*range(33, 64, 2), *range(98, 146, 3)):  # tiles have 16 columns or 48
+        for m in (24, 25):
+            a, b = matrix(rng, m, 37, "float32", "N"), matrix(rng, 37, n, "float32", "N")
+            rows = np.full((m, n + 5), 7, np.float32)
+            c = rows[:, :n]
+            want = c * add + a.astype(float) @ b
+            close(matmul(describe(a, b, c, accumulate=add), gemm.Packed)(a, b, c), want, 37,
+                  "float32")  # fmt: skip
+            assert (rows[:, n:] == 7).all()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("columns_first", [False, True])
 def test_accumulates_into_c_by_rows_or_columns(matmul, rng, kind, columns_first):
@@ -215,13 +229,14 @@ ROOMY = Target("avx512", 512, 32, 48 << 10, 2 << 20)
 
 @pytest.mark.parametrize("shape,layouts,kind", [
     ((1, 512, 784), "NN", "row"), ((4, 512, 784), "NN", "strips"),
-    ((4, 1024, 1024), "NN", "blocked"), ((16, 2048, 2048), "NN", "blocked"),
-    ((64, 784, 784), "NN", "strips"),
+    ((4, 1024, 1024), "NN", "strips"), ((4, 2048, 2048), "NN", "blocked"),
+    ((16, 2048, 2048), "NN", "blocked"), ((64, 784, 784), "NN", "strips"),
+    ((128, 128, 128), "NN", "strips"),
     ((128, 784, 512), "NN", "strips"), ((256, 256, 256), "NN", "strips"),
     ((128, 1024, 1024), "NN", "strips"), ((128, 784, 128), "NN", "strips"),
     ((128, 64, 128), "NN", "direct"), ((1024, 1024, 1024), "NN", "packed"),
     ((32, 256, 784), "NT", "strips"), ((128, 10, 512), "NT", "dot"), ((16, 8, 8), "NT", "strips"),
-    ((784, 512, 128), "TN", "strips"), ((1024, 1024, 1024), "NT", "packed"),
+    ((784, 512, 128), "TN", "packed"), ((1024, 1024, 1024), "NT", "packed"),
     ((512, 10, 128), "TN", "flipped"), ((512, 64, 512), "TN", "tall"),
     ((500, 40, 500), "NN", "direct"),
 ])  # fmt: skip
