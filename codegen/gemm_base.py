@@ -208,6 +208,19 @@ class Kernel:
                           self.slot_bytes * self.chunks, self.kind)  # fmt: skip
 
 
+def added_up(s: LLVMReader, dtype: str, total: Scalar | None, parts: int, pitch: int) -> Scalar:
+    """A total and, in order, what each part of %work has at %at; parts are a pitch apart."""
+    lanes, element = s.m.lanes, ELEMENT[dtype]
+    for part in range(parts):
+        tag = f"{lanes}.{part}"
+        s.m.effect(f"%at.{tag} = add i64 %at.{lanes}, {part * pitch}")
+        s.m.effect(f"%sum.{tag} = getelementptr inbounds {element}, ptr %work, i64 %at.{tag}")
+        value = s.load(f"%sum.{tag}", dtype)
+        total = value if total is None else s.add(total, value)
+    assert total is not None
+    return total
+
+
 def checked(result: Scalar, kernel: Kernel) -> Scalar:
     """What an epilogue gave, if C can hold it."""
     if result.dtype != DTYPE[kernel.element]:

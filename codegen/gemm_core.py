@@ -30,7 +30,7 @@ from functools import cache, partial
 
 from ..ir.cached import cached_property
 from .gemm_fold import ALONG_K, DIGITS, load_lines, mask_lines, row_lines
-from .gemm_tile import Tile, packed_tile, phis, step, transpose, turn
+from .gemm_tile import Tile, lanes_below, packed_tile, phis, step, transpose, turn
 from .llvm import SHORT
 from .render import render
 from .target import DEFAULT, Target
@@ -52,7 +52,7 @@ CALLER = ("m", "n", "k", "*a", "rsa", "*b", "rsb", "csb", "*c", "ldc", "add", "*
           "step", "along", *(f"{side}{d}" for side in ("an", "as", "kn", "ks", "cn", "cs")
                      for d in range(DIGITS)))  # fmt: skip
 INTERNAL = ("jc", "nc", "pc", "kc", "full", "addnow", "last", "across", "*panels",
-            "*coming", "lead")  # fmt: skip
+            "*coming", "lead", "unit")  # fmt: skip
 FIELDS = tuple(Field(n.lstrip("*"), "ptr" if n.startswith("*") else "i64")
                for n in CALLER + INTERNAL)  # fmt: skip
 ARGS_TYPE = "{ " + ", ".join(f.kind for f in FIELDS) + " }"
@@ -145,6 +145,15 @@ class Core:
 
     def unrolled(self, tile: Tile) -> Unrolled:
         return Unrolled(tile, self.tile, self.unroll)
+
+    # of what is packed
+
+    @staticmethod
+    def lanes_below(lanes: int, count: str) -> str:
+        return "".join(f"  {line}\n" for line in lanes_below(lanes, count))
+
+    def suffix(self, lanes: int) -> str:
+        return f"v{lanes}{SHORT[self.tile.element]}"
 
     # of a B that is read through tables
 

@@ -43,8 +43,8 @@ def cost(m: int, n: int, k: int, rows: int, vectors: int, lanes: int) -> float:
 
 def best_tile(m: int, n: int, k: int, element: str, target: Target) -> Tile:
     """The cheapest tile whose accumulators, B vectors and one of A fit the registers."""
-    lanes = target.lanes(element)
-    shapes = [(r, v) for r in range(1, 9) for v in range(1, 7)
+    lanes, most = target.lanes(element), 16 if target.registers > 16 else 8
+    shapes = [(r, v) for r in range(1, most + 1) for v in range(1, 7)
               if r * v + v + 1 <= target.registers]  # fmt: skip
     rows, vectors = min(shapes, key=lambda s: (cost(m, n, k, *s, lanes), -s[1], s[0]))
     return Tile(element, lanes, min(rows, max(m, 1)), vectors)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.cached import cached_property
 from .epilogue import Site
-from .gemm_base import CHUNK_FLOPS, DTYPE, ELEMENT, SIZE, Kernel, Matmul, checked
+from .gemm_base import CHUNK_FLOPS, DTYPE, ELEMENT, SIZE, Kernel, Matmul, added_up, checked
 from .gemm_core import ARGS_TYPE, CALLER, FIELDS, Core, core, field_index
 from .gemm_direct import Cut, DirectTile, best_tile, tile_name
 from .gemm_dot import DotTile
@@ -148,15 +148,7 @@ class Row(Kernel):
         total = s.load(f"%pass.c{lanes}", dtype) if self.product.accumulate else None
         s.m.effect(f"%row.{lanes} = mul i64 %pass.i, {self.pitch}")
         s.m.effect(f"%at.{lanes} = add i64 %row.{lanes}, %pass.j{lanes}")
-        for chunk in range(self.row_chunks):
-            tag = f"{lanes}.{chunk}"
-            s.m.effect(f"%at.{tag} = add i64 %at.{lanes}, {chunk * self.slot_bytes // self.size}")
-            s.m.effect(f"%sum.{tag} = getelementptr inbounds {self.element}, ptr %work, "
-                       f"i64 %at.{tag}")  # fmt: skip
-            part = s.load(f"%sum.{tag}", dtype)
-            total = part if total is None else s.add(total, part)
-        assert total is not None
-        return total
+        return added_up(s, dtype, total, self.row_chunks, self.slot_bytes // self.size)
 
 
 class Packed(Kernel):

@@ -12,7 +12,10 @@ SHAPES = [(1, 1, 1), (6, 16, 4), (5, 7, 0), (37, 53, 29), (1, 40, 33), (40, 1, 3
           (145, 17, 257), (64, 64, 64), (70, 33, 300)]  # fmt: skip
 EDGES = [(1, 300, 1000), (300, 1, 1000), (2, 301, 1000), (96, 4, 2003), (13, 10, 77), (130, 17, 99)]
 KINDS = {k.kind: k for k in (gemm.Direct, gemm.Blocked, gemm.Strips, gemm.Packed)}
-ALL = {kind.kind: kind for kind in (gemm.Row, gemm.Dot, gemm.Tall, gemm.Flipped, *KINDS.values())}
+ALL = {
+    kind.kind: kind
+    for kind in (gemm.Row, gemm.Deep, gemm.Dot, gemm.Tall, gemm.Flipped, *KINDS.values())
+}
 
 
 def matrix(rng, rows, columns, dtype, layout):
