@@ -221,12 +221,16 @@ Value.mH = property(_batched_hermitian)  # type: ignore[attr-defined]
 def _check_parts(name: str, a: Any, b: Any, words: tuple[str, str]) -> None:
     for position, (word, value) in enumerate(zip(words, (a, b))):
         require_value(name, value, word, position)
-    if any(v.dtype.name not in ("float32", "float64") for v in (a, b)):
+    _check_dtypes(a.dtype, b.dtype)
+
+
+def _check_dtypes(a: DType, b: DType) -> None:
+    if any(dtype.name not in ("float32", "float64") for dtype in (a, b)):
         raise RuntimeError("Expected both inputs to be Half, Float or Double tensors but got "
-                           f"{type_word(a.dtype)} and {type_word(b.dtype)}")  # fmt: skip
-    if a.dtype is not b.dtype:
-        raise RuntimeError(f"Expected object of scalar type {type_word(a.dtype)} but got scalar "
-                           f"type {type_word(b.dtype)} for second argument")  # fmt: skip
+                           f"{type_word(a)} and {type_word(b)}")  # fmt: skip
+    if a is not b:
+        raise RuntimeError(f"Expected object of scalar type {type_word(a)} but got scalar "
+                           f"type {type_word(b)} for second argument")  # fmt: skip
 
 
 def _complex(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -237,6 +241,7 @@ def _complex(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _complex_infer(self: TensorType, other: TensorType) -> TensorType:
+    _check_dtypes(self.dtype, other.dtype)
     return TensorType(self.dtype.to_complex(), broadcast_shapes(self.shape, other.shape))
 
 
