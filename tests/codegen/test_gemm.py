@@ -220,6 +220,8 @@ def test_other_targets_compile(name, bits, registers):
     ((1, 512, 784), "NN", "row"), ((4, 512, 784), "NN", "row"), ((2, 2048, 2048), "NN", "row"),
     ((2, 64, 2048), "NN", "blocked"), ((3, 256, 200), "NN", "direct"),
     ((512, 1, 784), "TN", "row"), ((512, 1, 784), "NN", "dot"), ((1, 10, 512), "NN", "direct"),
+    ((16, 16, 10000), "NN", "deep"), ((32, 32, 10000), "TN", "deep"),
+    ((16, 16, 1000), "NN", "direct"),
 ])  # fmt: skip
 def test_choice(rng, shape, layouts, kind):
     m, n, k = shape
@@ -286,7 +288,7 @@ def test_blocks_of_a_have_no_gaps(target):
 
 @pytest.mark.parametrize("shape,layout", [
     ((300, 200, 400), "N"), ((90, 80, 100), "N"), ((1, 2000, 700), "N"), ((3, 900, 700), "N"),
-    ((6, 900, 700), "N"), ((900, 16, 700), "T"),
+    ((6, 900, 700), "N"), ((900, 16, 700), "T"), ((16, 16, 5000), "N"), ((24, 10, 7000), "T"),
 ])  # fmt: skip
 def test_same_bits_whatever_the_order_of_chunks(matmul, rng, shape, layout):
     """Chunks run backwards give the same bits, so threads may run them in any order."""
