@@ -429,7 +429,7 @@ def compile(
         return CompiledModule(model, settings)
     from .full_graph import kind_of
 
-    return kind_of(settings)(model, settings)
+    return kind_of(settings, model)(model, settings)
 
 
 def all_functions() -> list[CompiledFunction]:

@@ -1,7 +1,9 @@
-"""Compiled functions of other kinds: `fullgraph=True`, and `backend="eager"`."""
+"""Compiled functions of other kinds: `fullgraph=True`, `backend="eager"`, and generators."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 from .compile_options import EAGER
@@ -60,8 +62,44 @@ class RunEagerly(CompiledFunction):
         return f"{self.name}:\n  runs its Python body at each call: backend='eager' was asked for"
 
 
-def kind_of(options: dict[str, Any]) -> type[CompiledFunction]:
+class RunsLater(RunEagerly):
+    """Of a generator or coroutine function, whose call runs nothing.
+
+    The body runs in Python as its values are asked for, in the modes of whoever asks. What tells
+    such functions from others (`inspect.isgeneratorfunction`, and so `no_grad()` as a decorator)
+    looks for these attributes.
+    """
+
+    def __init__(self, function: Any, options: dict[str, Any]):
+        super().__init__(function, options)
+        plain = unwrapped(function)
+        self.__code__ = plain.__code__
+        self.__defaults__, self.__kwdefaults__ = plain.__defaults__, plain.__kwdefaults__
+        vars(self).setdefault("__name__", plain.__name__)
+
+    def explain(self) -> str:
+        return (f"{self.name}:\n  runs its Python body as its values are asked for: it is a "
+                "generator or coroutine; compile the functions that it calls")  # fmt: skip
+
+
+def unwrapped(function: Any) -> Any:
+    """The function behind `functools.partial` and the binding to an object."""
+    while isinstance(function, functools.partial) or inspect.ismethod(function):
+        is_bound = inspect.ismethod(function)
+        function = function.__func__ if is_bound else function.func
+    return function
+
+
+def runs_later(function: Any) -> bool:
+    """Does a call of it run nothing yet?"""
+    kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return inspect.isfunction(unwrapped(function)) and any(is_one(function) for is_one in kinds)
+
+
+def kind_of(options: dict[str, Any], function: Any = None) -> type[CompiledFunction]:
     """The class for these options. Whether a body is one graph is found by recording it."""
     if options.get("fullgraph"):
         return FullGraph
+    if runs_later(function):
+        return RunsLater
     return RunEagerly if options.get("backend") in EAGER else CompiledFunction
