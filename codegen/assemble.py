@@ -101,7 +101,7 @@ class Assembler:
         )  # fmt: skip
 
     def lower(self) -> None:
-        needed = {var for _, var in self.plan.outputs}
+        needed = {var for _, var in self.plan.outputs} | self.plan.unread()
         kept = set(needed)
         for cluster in self.plan.clusters:
             if cluster.kind in (HOST, TEMPLATE):  # what they read is stored for certain

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from ..ir.graph import Graph, Node, Output, Var
 from ..ir.op import TABLE
-from ..ir.types import FLOAT
 from . import indirect
 from .affine import Expr, Strided, Unfoldable, delinear, plus, scaled, through
 from .classify import FREE, GATHER, HOST, MAP, UPDATE, VIEW, kind_of
 from .expand import expand, turned
 from .pairs import Pairs
-
-DIVISIONS = ("floor_divide", "floor_divide_mode", "trunc_divide", "remainder", "fmod")
 
 
 class Sources:
@@ -78,6 +75,13 @@ class Sources:
             self.producer[var] = node
         return node
 
+    def unread(self) -> set[Var]:
+        """What nodes give that run for what they look at alone: nobody reads it."""
+        read = {v for node in self.graph.nodes for v in node.present()}
+        read.update(output.var for output in self.graph.outputs)
+        return {self.base(self.stored(node.outputs[0]))[0] for node in self.graph.nodes
+                if node.outputs and read.isdisjoint(node.outputs)}  # fmt: skip
+
     def own_outputs(self) -> list[Node]:
         """Every output gets a value of its own: inputs, views and repeated ones are copied."""
         copies, taken = [], set()
@@ -94,7 +98,7 @@ class Sources:
 
     def may_fail(self, node: Node) -> bool:
         """Integer division by a value that may be 0, which raises: that is left to the host."""
-        if node.op.name not in DIVISIONS or node.outputs[0].dtype.category >= FLOAT:
+        if node.op.raises is None or not node.op.raises(node):
             return False
         maker = self.producer.get(self.base(node.inputs[1])[0])  # type: ignore[arg-type]
         attrs = maker.attributes if maker is not None and self.kinds[maker] == FREE else {}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .graph import Graph, Node, Var
+from .ops.looking import BELOW
 from .types import DType, TensorType, bfloat16, from_bfloat16, to_bfloat16
 
 
@@ -36,9 +37,18 @@ def check_input(graph: Graph, item: Any, array: np.ndarray) -> None:
 
 def evaluate(node: Node, values: dict[Var, np.ndarray]) -> tuple[np.ndarray, ...]:
     """The outputs of one node, in storage form."""
+    if callable(node.op.raises):
+        for var, what in node.op.raises(node):
+            refuse_negative(values[var], what)
     arrays = [None if v is None else values[v] for v in node.inputs]
     types = [None if v is None else v.type for v in node.inputs]
     return evaluate_op(node.op, arrays, types, dict(node.attrs), [v.type for v in node.outputs])
+
+
+def refuse_negative(index: np.ndarray, what: Any) -> None:
+    """NumPy counts negative indices from the end, where some ops refuse them."""
+    if what[0] == BELOW and index.size and index.min() < 0:
+        raise IndexError("index out of range in self")
 
 
 def evaluate_op(

@@ -134,6 +134,9 @@ class Op:
     many_passes: bool = False  # does its evaluation go over the elements many times?
     random: bool = False
     data_shape: bool = False  # do output shapes depend on values?
+    # True where it may raise because of what its operands hold, or (node) -> what it looks at
+    # there, as in ops/looking.py. Composites raise where what they expand to does.
+    raises: Any = None
     moves_data: bool = False
     exact_second: bool = False  # see Note [Numbers beside halves]
     out_argument: bool = False

@@ -57,7 +57,9 @@ def partition(
     seeds = [i for i in joint.inputs if i.kind == GRADIENT]
     kept = [o for o in joint.outputs if o.kind != GRAD_OF]
     grads = [o for o in joint.outputs if o.kind == GRAD_OF]
-    forward_nodes = needed_nodes(joint, [o.var for o in kept])
+    results = {o.var for o in kept}
+    checks = set() if as_eager else dead_code.unread_checks(joint, results)
+    forward_nodes = {*dead_code.needed_nodes(joint, results | checks)}
     # an input that forward overwrites is no longer there for backward: its old value is saved
     written = {inputs[o.target].var for o in kept if o.kind == WRITE and o.target is not None}
     written |= volatile
@@ -114,16 +116,6 @@ def summary(from_forward: list[Var], from_inputs: list[Var], recomputed: list[Va
         f"{what}: {len(values)} values, {sum(v.type.nbytes for v in values)} bytes"
         for what, values in parts.items()
     )
-
-
-def needed_nodes(graph: Graph, roots: list[Var]) -> set[Node]:
-    """The nodes that `roots` are computed by."""
-    needed, nodes = set(roots), set()
-    for node in reversed(graph.nodes):
-        if any(v in needed for v in node.outputs):
-            needed.update(node.present())
-            nodes.add(node)
-    return nodes
 
 
 def choose(

@@ -76,6 +76,7 @@ def test_the_sum_of_one_number_per_line_is_that_number(value):
         INDEX,
     )
     assert "sum" not in names(after) and "scatter" not in names(after)
+    assert "gather" in names(after)  # which looks at the index
 
 
 def test_cross_entropy_stores_no_probabilities():

@@ -11,6 +11,7 @@ from ..op import Decompose, Scalar, define
 from ..types import COMPLEX, FLOAT, DType, TensorType, bfloat16, bool_, complex128, float64
 from ..value import Value, public
 from .kinds import no_derivative, operands, pointwise, refuse, require_value
+from .looking import divisor
 
 
 def conj(value: Any) -> Any:
@@ -132,19 +133,19 @@ def _floor_divide(a: Any, b: Any) -> Any:
 
 
 floor_divide = pointwise(
-    "floor_divide", "self other -> result", numbers="self other alone", exact_second=True,
-    numpy=_floor_divide, scalar=lambda s, a, b: s.floor_divide(a, b),
+    "floor_divide", "self other -> result", raises=divisor, numbers="self other alone",
+    exact_second=True, numpy=_floor_divide, scalar=lambda s, a, b: s.floor_divide(a, b),
     node="NotImplemented",
     vjp=dict.fromkeys(("self", "other"), no_derivative(
         "derivative for aten::floor_divide is not implemented")),
 )  # fmt: skip
 trunc_divide = pointwise(
-    "trunc_divide", "self other -> result", publish=False, exact_second=True,
+    "trunc_divide", "self other -> result", raises=divisor, publish=False, exact_second=True,
     numpy=_trunc_divide, scalar=lambda s, a, b: s.trunc(s.div(a, b)),
     node="DivBackward2", vjp=dict(self=lambda grad: grad * 0, other=lambda grad: grad * 0),
 )  # fmt: skip
 floor_divide_mode = pointwise(
-    "floor_divide_mode", "self other -> result", publish=False, exact_second=True,
+    "floor_divide_mode", "self other -> result", raises=divisor, publish=False, exact_second=True,
     numpy=_floor_divide, scalar=lambda s, a, b: s.floor_divide(a, b),
     node="DivBackward2", vjp=dict(self=lambda grad: grad * 0, other=lambda grad: grad * 0),
 )  # fmt: skip
@@ -168,7 +169,7 @@ def _remainder(a: Any, b: Any) -> Any:
 
 
 remainder = pointwise(
-    "remainder", "self other -> result",
+    "remainder", "self other -> result", raises=divisor,
     numpy=_rest("remainder", _remainder), scalar=lambda s, a, b: s.remainder(a, b),
     node="RemainderBackward1", number_nodes=(None, "RemainderBackward0"),
     vjp=dict(self=lambda grad: grad,
@@ -176,7 +177,7 @@ remainder = pointwise(
     domain=(1, 5),
 )  # fmt: skip
 fmod = pointwise(
-    "fmod", "self other -> result", numbers="other",
+    "fmod", "self other -> result", raises=divisor, numbers="other",
     numpy=_rest("fmod", np.fmod), scalar=lambda s, a, b: s.fmod(a, b),
     node="FmodBackward1", number_nodes=(None, "FmodBackward0"),
     vjp=dict(self=lambda grad: grad,

@@ -35,7 +35,12 @@ def _infer(*types: Any, op: str, settings: Settings = (), dtype: Any = None) -> 
     return [TensorType(dtype, each.shape) for each in inferred]
 
 
+def _raises(node: Any) -> Any:
+    looks = TABLE[node.attributes["op"]].raises
+    return [] if looks is None else looks(node)
+
+
 as_eager = define(
-    "as_eager", "*operands? -> result", numpy=_numpy, infer=_infer,
+    "as_eager", "*operands? -> result", numpy=_numpy, infer=_infer, raises=_raises,
     samples=lambda rng: [((rng.standard_normal((2, 3)),), {"op": "tanh"})],
 )  # fmt: skip

@@ -23,6 +23,7 @@ from ..types import (
     result_type,
 )
 from ..value import Value, public
+from .looking import sorter
 from .results import named_result
 
 # --- searching -----------------------------------------------------------------------------------
@@ -60,7 +61,7 @@ def _searchsorted(
 
 searchsorted_op = define(
     "searchsorted", "sorted_sequence self sorter? -> result", numpy=_searchsorted,
-    lower=Template("searchsorted"),
+    lower=Template("searchsorted"), raises=sorter,
     infer=lambda sequence, self, sorter, *, right=False, out_int32=False: TensorType(
         int32 if out_int32 else int64, self.shape),
     samples=lambda rng: [
@@ -124,7 +125,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 # --- counting ------------------------------------------------------------------------------------
 
 bincount_op = define(
-    "bincount", "self weights? -> result", data_shape=True,
+    "bincount", "self weights? -> result", data_shape=True, raises=True,
     numpy=lambda x, weights, *, minlength=0: _bincount(x, weights, minlength),
     samples=lambda rng: [((np.array([1, 3, 3]), None), {"minlength": 2}),
                          ((np.array([1, 3, 3]), rng.standard_normal(3)), {})],

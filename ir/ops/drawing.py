@@ -14,6 +14,7 @@ import numpy as np
 
 from ..op import Decompose, Template, define
 from ..types import DType, TensorType, uint8
+from .kinds import no_derivative
 from .views import zeros
 
 Ints = tuple[int, ...]
@@ -64,10 +65,11 @@ sample = define("sample", "state *operands -> result next", numpy=_sample, infer
                 random=True, kind="random")  # fmt: skip
 
 
-def _no_slope(operands_type: Any, i: int, node: str) -> Any:
-    if node == "NotImplemented":
-        raise NotImplementedError("the derivative for this random function is not implemented")
-    return zeros(operands_type[i])
+_refuse = no_derivative("the derivative for this random function is not implemented")
+
+
+def _no_slope(grad: Any, operands_type: Any, i: int, node: str) -> Any:
+    return _refuse(grad) if node == "NotImplemented" else zeros(operands_type[i])
 
 
 def _drawn_samples(rng: np.random.Generator) -> list[Any]:
@@ -79,5 +81,5 @@ drawn = define(
     "drawn", "*operands -> result", numpy=lambda *arrays, node: arrays[-1], moves_data=True,
     kind="random", infer=lambda *types, node: types[-1], node=lambda attrs: attrs["node"],
     lower=Decompose(lambda *operands, node: operands[-1]), samples=_drawn_samples,
-    vjp=dict(operands=lambda grad, operands_type, i, node: _no_slope(operands_type, i, node)),
+    vjp=dict(operands=lambda grad, operands_type, i, node: _no_slope(grad, operands_type, i, node)),
 )  # fmt: skip

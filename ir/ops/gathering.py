@@ -15,6 +15,7 @@ from .accumulate import assign_at, combine_at, positions_along, reduce_at
 from .compare import where
 from .creation import iota
 from .kinds import no_derivative
+from .looking import along_dim
 from .slices import slice_op, slice_scatter
 from .views import zeros
 
@@ -45,7 +46,7 @@ def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> Any:
 
 gather_op = define(
     "gather", "self index -> result", moves_data=True, numpy=_gather, lower=Template("gather"),
-    batch="shift",
+    batch="shift", raises=along_dim,
     infer=lambda self, index, *, dim: TensorType(self.dtype, index.shape), samples=gather_samples,
     vjp=dict(self=lambda grad, self_type, index, dim: scatter_add_op(
         zeros(TensorType(grad.dtype, self_type.shape)), index, grad, dim=dim)),
@@ -124,7 +125,7 @@ def _corner_of(src: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 scatter_op = define(
-    "scatter", "self index src -> result", moves_data=True, batch="shift",
+    "scatter", "self index src -> result", moves_data=True, batch="shift", raises=along_dim,
     numpy=lambda x, index, src, *, dim: assign_at(
         x, positions_along(x.shape, index, dim), _corner_of(src, index)),
     infer=lambda self, index, src, *, dim: self, lower=Template("scatter"),
@@ -144,7 +145,7 @@ scatter_value: Op = define(
     vjp=dict(self=lambda grad, index, dim: scatter_value(grad, index, dim=dim, value=0)),
 )  # fmt: skip
 scatter_add_op: Op = define(
-    "scatter_add", "self index src -> result", batch="shift",
+    "scatter_add", "self index src -> result", batch="shift", raises=along_dim,
     numpy=lambda x, index, src, *, dim: combine_at(
         np.add, x, positions_along(x.shape, index, dim), _corner_of(src, index)),
     infer=lambda self, index, src, *, dim: self, lower=Template("scatter"),
@@ -155,7 +156,7 @@ scatter_add_op: Op = define(
 
 
 scatter_combined = define(
-    "scatter_combined", "self index src -> result", node="NotImplemented",
+    "scatter_combined", "self index src -> result", node="NotImplemented", raises=along_dim,
     numpy=lambda x, index, src, *, dim, reduce: reduce_at(
         x, positions_along(x.shape, index, dim), _corner_of(src, index), reduce, True),
     infer=lambda self, index, src, **_: self,
@@ -240,7 +241,7 @@ def _scatter_reduce_rule(
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 scatter_reduce_op = define(
-    "scatter_reduce", "self index src -> result", numpy=_scatter_reduce,
+    "scatter_reduce", "self index src -> result", numpy=_scatter_reduce, raises=along_dim,
     infer=lambda self, index, src, **_: self, vjp={("self", "src"): _scatter_reduce_rule},
     samples=lambda rng: [
         (inputs, {**attrs, "reduce": reduce, "include_self": include})

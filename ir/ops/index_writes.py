@@ -16,6 +16,7 @@ from .accumulate import assign_at, combine_at, inside, positions_of, reduce_at, 
 from .gathering import check_range, places, reduce_rule
 from .indexing import index_infer, index_op, index_put_op
 from .kinds import cast_number
+from .looking import along_dim
 from .views import zeros
 
 
@@ -50,7 +51,7 @@ index_select_op = define(
     infer=lambda self, index, *, dim: (
         index_infer(self, index, spec=_spec(dim)) if self.shape else self),
     numpy=lambda x, index, *, dim: np.take(x, index, axis=dim) if x.ndim else x.copy(),
-    samples=without_source,
+    samples=without_source, raises=along_dim,
     vjp=dict(self=lambda grad, self_type, index, dim: index_add_op(
         zeros(TensorType(grad.dtype, self_type.shape)), index, grad, dim=dim)),
 )  # fmt: skip
@@ -258,7 +259,7 @@ index_reduce_op = define(
         (inputs, {**attrs, "reduce": reduce, "include_self": include})
         for inputs, attrs in slice_samples(rng) for reduce in ("prod", "mean", "amax", "amin")
         for include in (True, False)],
-    vjp={("self", "source"): _index_reduce_rule},
+    vjp={("self", "source"): _index_reduce_rule}, raises=along_dim,
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from ..types import TensorType, bool_, broadcast_shapes, int64, type_word
 from ..value import Value, public
 from .accumulate import combine_at, positions_of
 from .arithmetic import alias
+from .looking import from_either_end
 from .masks import check_mask, fits_behind, one_mask
 from .slices import select_op, slice_bounds, slice_op
 from .views import unsqueeze_op, zeros
@@ -61,7 +62,7 @@ index_op = define(
     "index", "self *indices -> result", moves_data=True, infer=index_infer,
     numpy=_index,
     lower=Template("gather"), samples=index_samples,
-    shown={"spec": None},
+    shown={"spec": None}, raises=from_either_end(1),
     vjp=dict(self=lambda grad, self_type, indices, spec: index_put_op(
         zeros(TensorType(grad.dtype, self_type.shape)), grad, *indices, spec=spec,
         accumulate=True)),
@@ -90,6 +91,7 @@ def _index_put_self(grad: Any, indices: Any, values_type: Any, spec: Any, accumu
 index_put_op: Op = define(
     "index_put", "self values *indices -> result", numpy=_index_put,
     infer=lambda self, values, *indices, **_: self, lower=Template("scatter"),
+    raises=from_either_end(2),
     samples=lambda rng: [
         ((x, rng.standard_normal(np.shape(x[_place(i, spec)])), *i),
          {"spec": spec, "accumulate": accumulate})

@@ -293,7 +293,7 @@ def tile(input: Any, *dims: Any, **named: Any) -> Any:
 
 
 repeat_index = define(
-    "repeat_index", "repeats -> result", data_shape=True,
+    "repeat_index", "repeats -> result", data_shape=True, raises=True,
     numpy=lambda repeats: np.repeat(np.arange(len(repeats)), repeats),
     samples=lambda rng: [((np.array([2, 0, 1]),), {})],
 )  # fmt: skip

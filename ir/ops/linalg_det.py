@@ -225,7 +225,7 @@ def _with_info(self: TensorType, **_: Any) -> tuple[TensorType, TensorType]:
 
 
 inverse_op: Op = define(
-    "linalg_inv_ex", "self -> inverse info", numpy=_inverse, infer=_with_info,
+    "linalg_inv_ex", "self -> inverse info", raises=True, numpy=_inverse, infer=_with_info,
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=lambda grad_inverse, inverse: -matmul(
         transposed(inverse), matmul(grad_inverse, transposed(inverse)))),

@@ -47,7 +47,7 @@ def _check_phase(x: np.ndarray, *, function: str, vectors: str) -> np.ndarray:
 
 # see Note [Phases of singular vectors and eigenvectors]
 phase_check_op: Op = define(
-    "phase_check", "self -> result", numpy=_check_phase, infer=lambda self, **_: self,
+    "phase_check", "self -> result", raises=True, numpy=_check_phase, infer=lambda self, **_: self,
     samples=drawn(((3,), {"function": "f", "vectors": "v"})),
     vjp=dict(self=lambda grad: grad),
 )  # fmt: skip
@@ -116,7 +116,7 @@ def _symmetric(rng: np.random.Generator) -> list[Any]:
 
 
 eigh_op = define(
-    "linalg_eigh", "A -> eigenvalues eigenvectors", numpy=_eigh, infer=_eigen_infer,
+    "linalg_eigh", "A -> eigenvalues eigenvectors", raises=True, numpy=_eigh, infer=_eigen_infer,
     samples=_symmetric,
     vjp=dict(A=_eigh_rule),
 )  # fmt: skip
@@ -128,7 +128,7 @@ def _eigvalsh_rule(grad: Any, A: Any, UPLO: str) -> Any:
 
 
 eigvalsh_op = define(
-    "linalg_eigvalsh", "A -> eigenvalues", node="LinalgEighBackward0",
+    "linalg_eigvalsh", "A -> eigenvalues", raises=True, node="LinalgEighBackward0",
     numpy=_eigvalsh,
     infer=lambda A, **_: _eigen_infer(A)[0], vjp=dict(A=_eigvalsh_rule),
     samples=_symmetric,
@@ -194,7 +194,7 @@ def _eig_infer(self: TensorType) -> Any:
 
 
 eig_op = define(
-    "linalg_eig", "self -> eigenvalues eigenvectors", numpy=_eig, infer=_eig_infer,
+    "linalg_eig", "self -> eigenvalues eigenvectors", raises=True, numpy=_eig, infer=_eig_infer,
     samples=lambda rng: [],  # random losses depend on phases; its tests draw others
     vjp=dict(self=_eig_rule),
 )  # fmt: skip
@@ -210,7 +210,7 @@ def _eigvals_rule(grad: Any, self: Any) -> Any:
 
 
 eigvals_op = define(
-    "linalg_eigvals", "self -> eigenvalues", node="LinalgEigBackward0", numpy=_eigvals,
+    "linalg_eigvals", "self -> eigenvalues", raises=True, node="LinalgEigBackward0", numpy=_eigvals,
     infer=lambda self: _eig_infer(self)[0], vjp=dict(self=_eigvals_rule),
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
 )  # fmt: skip

@@ -203,7 +203,7 @@ def _svd_inner(grad_U: Any, grad_Vh: Any, U: Any, S: Any, Vh: Any) -> Any:
 
 
 svd_op = define(
-    "linalg_svd", "A -> U S Vh", numpy=_svd, infer=_svd_infer, vjp=dict(A=_svd_rule),
+    "linalg_svd", "A -> U S Vh", raises=True, numpy=_svd, infer=_svd_infer, vjp=dict(A=_svd_rule),
     samples=drawn(((4, 3), {}), ((2, 3, 4), {}), ((3, 3), {"full_matrices": True})),
 )  # fmt: skip
 
@@ -220,7 +220,7 @@ def _svdvals_rule(grad: Any, A: Any) -> Any:
 
 
 svdvals_op = define(
-    "linalg_svdvals", "A -> S", numpy=_svdvals, node="LinalgSvdBackward0",
+    "linalg_svdvals", "A -> S", raises=True, numpy=_svdvals, node="LinalgSvdBackward0",
     infer=lambda A: TensorType(A.dtype.to_real(), (*lead_of(A), min(A.shape[-2:]))),
     samples=drawn(((3, 4), {}), ((2, 3, 3), {})),
     vjp=dict(A=_svdvals_rule),

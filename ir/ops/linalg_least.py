@@ -75,7 +75,7 @@ def _pinv_infer(self: TensorType, atol: Any, rtol: Any, **_: Any) -> TensorType:
 
 
 pinv_op = define(
-    "linalg_pinv", "self atol rtol -> result", numpy=_pinv, infer=_pinv_infer,
+    "linalg_pinv", "self atol rtol -> result", raises=True, numpy=_pinv, infer=_pinv_infer,
     samples=lambda rng: [((rng.standard_normal(shape), 0.0, 1e-12), {})
                          for shape in ((4, 3), (2, 3, 4))],
     vjp=dict(self=lambda grad, result, self: pinv_rule(grad, result, self)),
@@ -207,7 +207,7 @@ def _least_squares_infer(self: TensorType, b: TensorType, *, rcond: float, drive
 
 
 lstsq_op = define(
-    "linalg_lstsq", "self b -> solution residuals", numpy=_least_squares,
+    "linalg_lstsq", "self b -> solution residuals", raises=True, numpy=_least_squares,
     infer=_least_squares_infer, vjp={("self", "b"): _least_squares_rule},
     samples=drawn(((4, 3), (4, 2), {"rcond": 1e-12, "driver": "gelsd"}),
                   ((2, 4, 3), (2, 4), {"rcond": 1e-12, "driver": "gelsy"})),
@@ -231,7 +231,7 @@ def _spectrum_infer(self: TensorType, *, rcond: float, driver: str) -> Any:
 
 # rank and singular values, which torch does not differentiate here
 spectrum_op = define(
-    "linalg_lstsq_spectrum", "self -> rank singular_values", numpy=_spectrum,
+    "linalg_lstsq_spectrum", "self -> rank singular_values", raises=True, numpy=_spectrum,
     infer=_spectrum_infer,
     samples=drawn(((4, 3), {"rcond": 1e-12, "driver": "gelsd"})),
 )  # fmt: skip
@@ -291,7 +291,8 @@ def _exp_rule(grad: Any, self: Any) -> Any:
 
 
 matrix_exp_op: Op = define(
-    "linalg_matrix_exp", "self -> result", numpy=symmetric.matrix_exp, infer=lambda self: self,
+    "linalg_matrix_exp", "self -> result", raises=True, numpy=symmetric.matrix_exp,
+    infer=lambda self: self,
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=_exp_rule),
 )  # fmt: skip

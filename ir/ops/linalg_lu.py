@@ -114,7 +114,7 @@ def parts(LU: Any) -> tuple[Any, Any]:
 
 
 factor_op = define(
-    "linalg_lu_factor_ex", "A -> LU pivots info", numpy=_factor, infer=_factor_infer,
+    "linalg_lu_factor_ex", "A -> LU pivots info", raises=True, numpy=_factor, infer=_factor_infer,
     samples=drawn(*_SHAPES),
     vjp=dict(A=_factor_rule),
 )  # fmt: skip
@@ -312,13 +312,14 @@ def _ldl(a: np.ndarray, *, hermitian: bool = False, check_errors: bool = False) 
 
 # torch does not differentiate LDL either
 ldl_op = define(
-    "linalg_ldl_factor_ex", "self -> LD pivots info", numpy=_ldl,
+    "linalg_ldl_factor_ex", "self -> LD pivots info", raises=True, numpy=_ldl,
     infer=lambda self, **_: _factor_infer(self),
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})), node="NotImplemented",
     vjp=dict(self=no_derivative("derivative for aten::linalg_ldl_factor_ex is not implemented")),
 )  # fmt: skip
 ldl_solve_op = define(
-    "linalg_ldl_solve", "LD pivots B -> result", numpy=symmetric.ldl_solve, infer=_lu_solve_infer,
+    "linalg_ldl_solve", "LD pivots B -> result", raises=True, numpy=symmetric.ldl_solve,
+    infer=_lu_solve_infer,
     samples=lambda rng: [(_factored(rng, symmetric.ldl_factor, hermitian=False),
                           {"hermitian": False})],
     node="NotImplemented", vjp=dict.fromkeys(("LD", "B"), no_derivative(

@@ -77,7 +77,7 @@ def _solve_rule(
 
 
 solve_op: Op = define(
-    "linalg_solve_ex", "A B -> result info", numpy=_solve, infer=_solve_infer,
+    "linalg_solve_ex", "A B -> result info", raises=True, numpy=_solve, infer=_solve_infer,
     samples=drawn(((3, 3), (3, 2), {}), ((2, 3, 3), (2, 3), {}),
                   ((2, 3, 3), (4, 3), {"left": False})),
     vjp={("A", "B"): _solve_rule},
@@ -129,7 +129,7 @@ def _triangular_rule(
 
 
 solve_triangular_op: Op = define(
-    "linalg_solve_triangular", "self B -> result", numpy=kernels.solve_triangular,
+    "linalg_solve_triangular", "self B -> result", raises=True, numpy=kernels.solve_triangular,
     infer=_triangular_infer, vjp={("self", "B"): _triangular_rule},
     samples=drawn(*(((3, 3), (2, 3, 3), {"upper": u, "left": l, "unitriangular": False})
                     for u in (True, False) for l in (True, False))),
@@ -181,7 +181,7 @@ def _positive(rng: np.random.Generator) -> list[Any]:
 
 
 cholesky_ex_op = define(
-    "linalg_cholesky_ex", "self -> L info",
+    "linalg_cholesky_ex", "self -> L info", raises=True,
     numpy=lambda a, *, upper=False, check_errors=False: _cholesky(
         "linalg.cholesky", a, upper, check_errors),
     infer=lambda self, **_: (self, TensorType(int32, lead_of(self))),
@@ -189,7 +189,7 @@ cholesky_ex_op = define(
     vjp=dict(self=lambda grad_L, L, upper: cholesky_rule(grad_L, L, upper)),
 )  # fmt: skip
 cholesky_op = define(
-    "cholesky", "self -> result", infer=lambda self, **_: self,
+    "cholesky", "self -> result", raises=True, infer=lambda self, **_: self,
     numpy=lambda a, *, upper=False: _cholesky("cholesky", a, upper, True)[0],
     samples=_positive,
     vjp=dict(self=lambda grad, result, upper: cholesky_rule(grad, result, upper)),

@@ -274,5 +274,5 @@ multilabel_margin_loss = define(
         _batch_type(self, reduction=reduction), TensorType(self.dtype, self.shape)),
     samples=lambda rng: [((rng.standard_normal((2, 4)), np.array([[3, 0, -1, 1], [2, -1, 0, 0]])),
                           {"reduction": r}) for r in ("none", "mean")],
-    vjp=dict(self=_multilabel_vjp),
+    vjp=dict(self=_multilabel_vjp), raises=True,
 )  # fmt: skip

@@ -149,7 +149,7 @@ def _ctc_rule(
 
 ctc_loss_op = define(
     "ctc_loss", "log_probs targets input_lengths target_lengths -> result log_alpha", numpy=_ctc,
-    infer=_ctc_type, vjp=dict(log_probs=_ctc_rule),
+    infer=_ctc_type, vjp=dict(log_probs=_ctc_rule), raises=True,
 )  # fmt: skip
 ctc_grad = define(
     "ctc_grad", "grad_output log_probs targets input_lengths target_lengths loss log_alpha -> "

@@ -16,6 +16,7 @@ from ..value import public
 from .accumulate import inside
 from .creation import iota
 from .gathering import places, scatter_add_op
+from .looking import of_count, of_rows
 from .nn_common import check_value
 from .views import zeros
 
@@ -92,7 +93,7 @@ def _lookup_samples(*names: str, **attrs: Any) -> Any:
 
 embedding_op = define(
     "embedding", "weight indices -> result", moves_data=True, lower=Template("gather"),
-    batch="rest",
+    batch="rest", raises=of_rows,
     numpy=lambda weight, indices, *, padding_idx=-1, scale_grad_by_freq=False, sparse=False: (
         np.take(weight, indices, axis=0)),
     infer=lambda weight, indices, **_: TensorType(weight.dtype, (*indices.shape, weight.shape[1])),
@@ -104,7 +105,7 @@ embedding_grad: Any = define(
     "embedding_grad", "self indices -> result", numpy=_embedding_grad, lower=Template("scatter"),
     node="EmbeddingDenseBackward0", samples=_lookup_samples("grad", "indices", count=5),
     infer=lambda self, indices, *, count, **_: TensorType(self.dtype, (count, self.shape[-1])),
-    vjp=dict(self=_grad_rule),
+    vjp=dict(self=_grad_rule), raises=of_count,
 )  # fmt: skip
 
 
@@ -187,6 +188,7 @@ def _bag_samples(rng: np.random.Generator) -> list[Any]:
 embedding_bag_op = define(
     "embedding_bag", "weight indices offsets scale? -> result ids counts chosen", numpy=_bag,
     infer=_bag_type, samples=_bag_samples, vjp=dict(weight=_bag_weight, scale=_bag_scale),
+    raises=of_rows,
 )  # fmt: skip
 
 # --- public functions ----------------------------------------------------------------------------

@@ -63,13 +63,13 @@ plane_scatter = define(
     "plane_scatter", "self indices -> result", numpy=_plane_scatter, lower=Template("scatter"),
     infer=lambda self, indices, *, size: TensorType(
         self.dtype, (*self.shape[: -len(size)], *size)),
-    samples=lambda rng: _index_samples(rng, (2, 2), size=(3, 4)),
+    samples=lambda rng: _index_samples(rng, (2, 2), size=(3, 4)), raises=True,
     vjp=dict(self=lambda grad, indices, size: plane_gather(grad, indices, dims=len(size))),
 )  # fmt: skip
 plane_gather: Any = define(
     "plane_gather", "self indices -> result", numpy=_plane_gather, lower=Template("gather"),
     infer=lambda self, indices, *, dims: TensorType(self.dtype, indices.shape), moves_data=True,
-    samples=lambda rng: _index_samples(rng, (3, 4), dims=2),
+    samples=lambda rng: _index_samples(rng, (3, 4), dims=2), raises=True,
     vjp=dict(self=lambda grad, indices, self_type, dims: plane_scatter(
         grad, indices, size=self_type.shape[-dims:])),
 )  # fmt: skip
@@ -86,7 +86,7 @@ max_unpool = define(
     node=lambda attrs: f"MaxUnpool{len(attrs['size'])}DBackward0", moves_data=True,
     infer=lambda self, indices, *, size: TensorType(
         self.dtype, (*self.shape[: -len(size)], *size)),
-    samples=lambda rng: _index_samples(rng, (2, 2), size=(3, 4)),
+    samples=lambda rng: _index_samples(rng, (2, 2), size=(3, 4)), raises=True,
     vjp=dict(self=lambda grad, indices, size: plane_gather(grad, indices, dims=len(size))),
 )  # fmt: skip
 

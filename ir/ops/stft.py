@@ -161,7 +161,7 @@ def _check_envelope(x: np.ndarray) -> np.ndarray:
 
 
 envelope_check_op = define(
-    "envelope_check", "self -> result", numpy=_check_envelope, infer=lambda self: self,
+    "envelope_check", "self -> result", raises=True, numpy=_check_envelope, infer=lambda self: self,
     samples=drawn(((3,), {})), vjp=dict(self=lambda grad: grad),
 )  # fmt: skip
 

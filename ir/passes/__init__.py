@@ -29,7 +29,7 @@ Pass = Callable[[Graph], Graph]
 
 # Read top to bottom. Simplification runs again after decomposition exposed new patterns.
 PASSES: tuple[tuple[str, Pass], ...] = (
-    ("dead code", dead_code.run),
+    ("dead code", dead_code.but_checks),
     ("accumulations", accumulations.run),
     ("decompose", decompose.run),
     ("canonical", canonical.run),
@@ -38,7 +38,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("simplify", simplify.run),
     ("picks", picks.run),
     ("common subexpressions", common_subexpressions.run),
-    ("dead code again", dead_code.run),
+    ("dead code again", dead_code.but_checks),
     ("joins", joins.run),
     ("in place", in_place.run),
 )
