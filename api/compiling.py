@@ -33,6 +33,7 @@ from .ir.places import user_level
 from .ir.types import default_dtype
 from .kinds import leaf_key
 from .loose_numbers import replace_loose
+from .one_object import OneObject, containers_of
 from .packing import PackFailed
 from .paths import Path
 from .plain import PLAIN
@@ -94,6 +95,7 @@ class CompiledFunction(Inspected):
         self.shortcuts: dict[int, Any] = {}  # by trace, those in `hot`, the oldest first
         self.specialised: set[int] = set()  # float arguments whose value is part of the key
         self.varying = Varying()  # floats that are read at each call, beside arguments
+        self.containers = OneObject()
         self.hooks = HooksInside()
         self.keep: list[Any] = []  # objects whose identity is part of a key
         functools.update_wrapper(self, function, updated=())
@@ -119,12 +121,12 @@ class CompiledFunction(Inspected):
             return self.run_eagerly(args, kwargs)
         leaves: list[Any] = []
         structure = flatten((args, kwargs), leaves)
-        key = self.key_of(structure, leaves)
+        call = (args, kwargs)
+        key = self.key_of(structure, leaves, call)
         try:
             found = self.traces.get(key)
         except TypeError:  # an argument can't be part of a key
             return self.run_eagerly(args, kwargs)
-        call = (args, kwargs)
         result = MISS if found is None else self.serve(key, call, structure, leaves)
         if result is MISS and key not in self.refusals and self.instantiate(key, leaves):
             result = self.serve(key, call, structure, leaves)
@@ -149,11 +151,11 @@ class CompiledFunction(Inspected):
                     return self.run_eagerly(*call)  # see Note [Errors in native code]
                 if result is not MISS:
                     trace.used = self.next_use()
-                    self.shorten(trace, structure, leaves)
+                    self.shorten(trace, structure, leaves, call)
                     return result
         return MISS
 
-    def shorten(self, trace: Trace, structure: Any, leaves: list[Any]) -> None:
+    def shorten(self, trace: Trace, structure: Any, leaves: list[Any], call: Any) -> None:
         """The next call like this one need not come that far."""
         if trace.packs:
             return  # hooks are Python
@@ -161,6 +163,7 @@ class CompiledFunction(Inspected):
 
         call_natively()
         made = shortcut(trace, structure, leaves, self.specialised)
+        made = self.containers.checked(made, call, MISS)
         with self.lock:
             self.shortcuts.pop(id(trace), None)
             if made is not None:
@@ -189,7 +192,7 @@ class CompiledFunction(Inspected):
                 self.refusals[key] = f"{FAULT}: {type(error).__name__}: {error}"
         return placed and key in self.traces
 
-    def key_of(self, structure: Any, leaves: list[Any]) -> Any:
+    def key_of(self, structure: Any, leaves: list[Any], call: Any) -> Any:
         """What selects a trace. Floats are data, unless the body was seen to look at them."""
         hooked = state.grad_enabled and bool(active.saved)  # see Note [Packed calls]
         modes = (state.grad_enabled, state.inference, default_dtype(), hooked)
@@ -197,7 +200,8 @@ class CompiledFunction(Inspected):
         for place in self.specialised:
             if place < len(leaves) and type(leaves[place]) is float:
                 parts[place] = ("value", leaves[place].hex())  # zeros have signs, NaN is a value
-        return (structure, *parts, shared_arguments(leaves), *modes)
+        ones = self.containers.pattern(containers_of(call)) if self.containers.matters else None
+        return (structure, *parts, shared_arguments(leaves), *modes, ones)
 
     def run_eagerly(self, args: Any, kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -229,6 +233,7 @@ class CompiledFunction(Inspected):
 
     def record_call(self, key: Any, call: Any, structure: Any, leaves: list[Any], why: str) -> Any:
         begin()
+        given = [*containers_of(call)]  # which the body may change
         try:
             axes = self.dynamic.axes(key, leaves)
             recording = Recording(
@@ -242,6 +247,8 @@ class CompiledFunction(Inspected):
             self.failure = Failure(str(refused))
             return self.run_eagerly(*call)
         output, loose = recording.output, recording.loose
+        if given and self.containers.learn(recording):
+            key = (*key[:-1], self.containers.pattern(given))
         self.conclude(key, recording, why)
         recording.let_go()
         del recording
@@ -369,6 +376,7 @@ class CompiledFunction(Inspected):
             self.refusals.clear()
             self.warmups.clear()
             self.varying = Varying()
+            self.containers = OneObject()
             self.specialised.clear()
             self.keep.clear()
             self.events.clear()

@@ -1,6 +1,7 @@
 """What tells kinds of calls apart, as keys and in words.
 
-The key of a call is (structure, a part for each leaf, which arguments share memory, modes).
+The key of a call is (structure, a part for each leaf, which arguments share memory, modes,
+which containers are one object).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from .plain import PLAIN
 from .sharing import layout_of
 from .tracer.tensor import Tensor
 
-MODES = ("grad mode", "inference mode", "the default dtype", "saved_tensors_hooks")
+MODES = ("grad mode", "inference mode", "the default dtype", "saved_tensors_hooks",
+         "which containers are one object")  # fmt: skip
 
 
 def leaf_key(leaf: Any) -> Any:

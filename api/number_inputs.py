@@ -10,6 +10,7 @@ from .class_tests import compares_identity, tells_numbers
 from .environment import Environment
 from .ir.dims import has_dims, plain_values
 from .loose_numbers import Loose
+from .one_object import may_write, seen_twice
 from .plain import same
 from .pytree import flatten, unflatten
 from .sources import Argument, HyperParameter, Placed, is_same
@@ -35,10 +36,14 @@ class NumberInputs:
         self.left_plain: set[int] = set()  # floats whose class the body may look at
         self.left_in_place: list[Any] = []
 
-    def with_numbers(self, leaves: list[Any], specialised: set[int]) -> list[Any]:
+    def tensor_names(self) -> set[str]:
+        """The arguments that are known to be tensors."""
+        return {name for name, leaf in zip(self.names, self.leaves) if isinstance(leaf, Tensor)}
+
+    def with_numbers(self, call: Any, leaves: list[Any], specialised: set[int]) -> list[Any]:
         """The arguments' leaves with floats replaced by run-time numbers."""
         floats = {k for k, leaf in enumerate(leaves) if type(leaf) is float} - specialised
-        tensors = {name for name, leaf in zip(self.names, leaves) if isinstance(leaf, Tensor)}
+        tensors = self.tensor_names()
         functions = self.environment.functions() if floats else []
         if floats and tells_numbers(functions, tensors):
             self.left_plain = floats
@@ -47,9 +52,11 @@ class NumberInputs:
             self.environment.problem("the body may ask whether a number is another (`is`); "
                                      "compare with ==")  # fmt: skip
             return leaves
+        if floats and may_write(functions):
+            self.left_plain = floats & seen_twice(call, self.environment.seen)
         replaced = []
         for place, leaf in enumerate(leaves):
-            if type(leaf) is float and place not in specialised:
+            if place in floats - self.left_plain:
                 leaf = self.number(leaf, Argument(place))
                 self.number_places[id(leaf)] = place
             replaced.append(leaf)

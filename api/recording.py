@@ -93,7 +93,7 @@ class Recording(NumberInputs):
         recorder.hyper_branch = self.hyper_branch
         recorder.state_begins = self.state_begins
         call = unflatten(structure, iter(leaves)) if call is None else call
-        given = GivenArguments(call, self.with_numbers(leaves, specialised))
+        given = GivenArguments(call, self.with_numbers(call, leaves, specialised))
         self.placed = self.numbers_at_places()
         self.known_containers = self.environment.seen | given.container_ids()
         self.problems = self.run(function, given)
