@@ -8,10 +8,10 @@ which the recorded graph tells, for eager has a node for each of its ops.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .ir.graph import RESULT, Graph
+from .ir.graph import Graph, Var
 from .tracer.engine import Ready
 
 
@@ -24,12 +24,54 @@ class Stop:
         self.waiting = 0
 
 
-def arrivals(graph: Graph, wanted: Sequence[int], given: Sequence[int],
+def arrivals(graph: Graph, wanted: Sequence[int], given: Sequence[Var],
              silent: frozenset[int]) -> list[int]:  # fmt: skip
-    """Positions in `wanted`, as gradients come there from the results in `given`.
+    """Positions in `wanted`, as gradients come there from the values in `given`.
 
     Those in `silent` have no hooks, and are served before others that are ready.
     """
+    return [stop.position for stop in stops(graph, wanted, given, silent) if stop.position >= 0]
+
+
+def left_to_read(graph: Graph, wanted: Sequence[int], given: Sequence[Var],
+                 silent: frozenset[int], position: int) -> frozenset[int]:  # fmt: skip
+    """The inputs of which values are made that eager still has for nodes to which it has not come
+    when the leaf at that position is served."""
+    left = {stop.sequence for stop in made_by(graph, wanted).values()}
+    for stop in stops(graph, wanted, given, silent):
+        if stop.position == position:
+            break
+        left.discard(stop.sequence)
+    read: set[Var] = set()
+    for number, node in reversed([*enumerate(graph.nodes)]):
+        if number in left or not read.isdisjoint(node.outputs):
+            read.update(node.present())
+    return frozenset(k for k, item in enumerate(graph.inputs) if item.var in read)
+
+
+def stops(graph: Graph, wanted: Sequence[int], given: Sequence[Var],
+          silent: frozenset[int]) -> Iterator[Stop]:  # fmt: skip
+    """What eager's backward comes to, in order."""
+    made = made_by(graph, wanted)
+    roots = list(dict.fromkeys(made[var] for var in given if var in made))
+    count(roots)
+    ready = Ready()
+    for root in roots:
+        if root.waiting == 0:
+            ready.push(root)  # type: ignore[arg-type]
+    while ready.nodes:
+        stop: Any = ready.pop()
+        yield stop
+        for target in stop.edges:
+            target.waiting -= 1
+            if target.waiting == 0 and target.position in silent:
+                yield target
+            elif target.waiting == 0:
+                ready.push(target)  # type: ignore[arg-type]
+
+
+def made_by(graph: Graph, wanted: Sequence[int]) -> dict[Var, Stop]:
+    """The node or input that gradients of each value come to."""
     made = {graph.inputs[k].var: Stop(sys.maxsize, at) for at, k in enumerate(wanted)}
     for number, node in enumerate(graph.nodes):
         edges = [made[var] for var in node.present() if var in made]
@@ -37,24 +79,7 @@ def arrivals(graph: Graph, wanted: Sequence[int], given: Sequence[int],
             stop = Stop(number)
             stop.edges = edges
             made.update((var, stop) for var in node.outputs if var.dtype.is_differentiable)
-    results = [o.var for o in graph.outputs if o.kind == RESULT]
-    roots = list(dict.fromkeys(made[results[k]] for k in given if results[k] in made))
-    count(roots)
-    ready, order = Ready(), []
-    for root in roots:
-        if root.waiting == 0:
-            ready.push(root)  # type: ignore[arg-type]
-    while ready.nodes:
-        stop: Any = ready.pop()
-        if stop.position >= 0:
-            order.append(stop.position)
-        for target in stop.edges:
-            target.waiting -= 1
-            if target.waiting == 0 and target.position in silent:
-                order.append(target.position)
-            elif target.waiting == 0:
-                ready.push(target)  # type: ignore[arg-type]
-    return order
+    return made
 
 
 def count(roots: list[Stop]) -> None:

@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from .arrivals import arrivals
+from .arrivals import arrivals, left_to_read
 from .custom_backwards import Careful, gradients
 from .executor import Executor
 from .expanding import Unreadable, edges_of
-from .in_part import Part
+from .in_part import serve
 from .ir.bind import state
-from .ir.graph import RANDOM, WRITE
+from .ir.graph import RANDOM, RESULT, WRITE
 from .ir.partition import Partition
 from .ir.types import TensorType, uint8
 from .rewritten import AsEager
 from .to_leaves import ToLeaves
 from .tracer.batching import any_batched
-from .tracer.derive import is_silent
 from .tracer.eager import history
 from .tracer.engine import Expanded
 from .tracer.facts import Unmade
@@ -31,7 +30,6 @@ from .tracer.saved import attach_edge
 from .tracer.storage import Storage, is_exposed, owner_of
 from .tracer.tape import (
     ANOMALY,
-    AccumulateGrad,
     Node,
     accumulator_of,
     describe_place,
@@ -72,8 +70,8 @@ class Split:
     `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
     """
 
-    __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function", "orders",
-                 "overwritten", "parts", "rereads", "to_leaves", "wanted")  # fmt: skip
+    __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function", "lefts",
+                 "orders", "overwritten", "parts", "rereads", "to_leaves", "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
@@ -82,6 +80,7 @@ class Split:
         self.to_leaves: dict[int, ToLeaves | Careful] = {}  # by result
         self.album: Any = None  # see Note [Familiar graphs]
         self.orders: dict[Any, list[int]] = {}  # see `arrivals`
+        self.lefts: dict[Any, frozenset[int]] = {}  # see `left_to_read`
         # inputs of which eager's saved values are made, and which the function itself writes over
         inputs = function.trace.inputs
         written = {o.target for o in function.trace.outputs
@@ -105,10 +104,23 @@ class Split:
         """Which of `wanted` gets its gradient first, second, ... in eager."""
         known = self.orders.get((given, silent))
         if known is None:
-            function = self.function
-            results = [function.differentiable[k] for k in given]
-            known = arrivals(function.trace, self.wanted, results, silent)
+            graph = self.function.trace
+            known = arrivals(graph, self.wanted, self.values_of(given), silent)
             self.orders[given, silent] = known
+        return known
+
+    def values_of(self, given: tuple[int, ...]) -> list[Any]:
+        """The results that these gradients are of, in the recorded graph."""
+        results = [o.var for o in self.function.trace.outputs if o.kind == RESULT]
+        return [results[self.function.differentiable[k]] for k in given]
+
+    def left_to_read(self, given: tuple[int, ...], silent: frozenset[int], at: int) -> Any:
+        """The inputs that must be as they were when the leaf at that position is served."""
+        known = self.lefts.get((given, silent, at))
+        if known is None:
+            graph = self.function.trace
+            known = left_to_read(graph, self.wanted, self.values_of(given), silent, at)
+            known = self.lefts[given, silent, at] = known & self.as_eager.read_inputs
         return known
 
     def connect(self, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
@@ -233,28 +245,33 @@ class CompiledFunctionBackward(Node):
             if not same_bytes(array, memory_of(self.inputs[k])):
                 self.before = {k: array, **(self.before or {})}
 
-    def arrivals(self) -> Sequence[int]:
-        leaves = {k: e[0] for k, e in enumerate(self.edges)
-                  if e is not None and e[0].__class__ is AccumulateGrad}  # fmt: skip
-        silent = frozenset(k for k, leaf in leaves.items() if is_silent(leaf))
-        if len(silent) == len(leaves):
-            return ()
-        return [k for k in self.split.arrivals(self.numbers, silent) if k in leaves]
+    def order(self, silent: frozenset[int]) -> Sequence[int]:
+        return self.split.arrivals(self.numbers, silent)
+
+    def left_to_read(self, silent: frozenset[int], at: int | None) -> Any:
+        if at is None:
+            return self.split.as_eager.read_inputs
+        return self.split.left_to_read(self.numbers, silent, at)
+
+    def kept(self) -> Any:
+        if self.reference is None:
+            self.watch_inputs()
+        return self.inputs, self.held, self.before, self.spent
+
+    def watched(self, kept: Any = ((),)) -> Any:
+        return self.inputs or kept[0]
+
+    def take_back(self, kept: Any, before: Any, exposed: Any) -> None:
+        self.inputs, self.held, known, self.spent = kept
+        self.before = {**before, **(known or {})} or None
+        self.exposed = {**exposed, **self.exposed}
+        self.watch_inputs()
 
     def behind(self, number: int) -> list[Any]:
         return [self.edges[k] for k in self.split.function.led_to(self.split.wanted, number)]
 
     def serve(self, freed: Any, needed: Any) -> Any:
-        """See Note [Freed in part]."""
-        order = self.arrivals()
-        is_all = needed is None or len(needed) == sum(edge is not None for edge in self.edges)
-        if freed is None or (is_all and not order):
-            if freed is not None:
-                self.release(freed)
-            return order, None
-        part = Part(self, needed, is_all)
-        self.release(freed)
-        return order, part
+        return serve(self, freed, needed)
 
     def is_stale(self) -> bool:
         """Was anything written that backward may look at?"""

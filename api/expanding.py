@@ -12,13 +12,14 @@ Note [Errors in backward]
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .in_part import Part
 from .ir.bind import state
-from .ir.graph import RANDOM, RESULT
+from .ir.graph import RANDOM, RESULT, Graph
 from .ir.inline import inline
 from .ir.types import uint8
 from .saved_values import nodes_behind, saved_in, storage_of
@@ -89,7 +90,8 @@ def expansion(node: Any) -> Expansion:
     alive = node.inputs is not None
     if alive and node.exposed:
         node.notice_writes()
-    values = inputs_before(node) if alive else zeros(node)
+    values = inputs_before(node) if alive else zeros(graph)
+    link(values, node.split.wanted, node.edges)
     outputs = inline(graph, values, again=True, run=function.customs.run)
     results = [t for t, o in zip(outputs, graph.outputs) if o.kind == RESULT]
     differentiable = [results[k] for k in function.differentiable]
@@ -121,25 +123,24 @@ def inputs_before(node: Any) -> list[Tensor]:
         array = known.get(k, memory_of(tensor))
         values.append(value := Tensor._wrap(array.copy(order="K"), tensor.dtype))
         value._storage = Storage(value._array, node.versions[k])
-    link(node, values)
     return values + [Tensor._wrap(snapshot.state(), uint8) for snapshot in node.states]
 
 
-def zeros(node: Any) -> list[Tensor]:
+def zeros(graph: Graph) -> list[Tensor]:
     """Inputs of the types of those that the call was given."""
     values = []
-    for item in node.split.function.trace.inputs:
+    for item in graph.inputs:
         shape, dtype = item.var.type.shape, item.var.dtype
         array = np.zeros(shape, dtype.storage)
         if item.kind == RANDOM:
             array = Generator().snapshot().state()
         values.append(Tensor._wrap(array, dtype))
-    link(node, values)
     return values
 
 
-def link(node: Any, values: list[Tensor]) -> None:
-    for k, edge in zip(node.split.wanted, node.edges):
+def link(values: list[Tensor], wanted: Sequence[int], edges: Any) -> None:
+    """Gives inputs their histories."""
+    for k, edge in zip(wanted, edges):
         if edge is not None:
             attach_edge(values[k], edge)
 

@@ -4,18 +4,45 @@ Note [Freed in part]
     A backward that does not retain the graph frees the ops that it comes to. It may not come to
     all: a hook of a leaf raises, or gradients of some inputs only were asked for. The others can
     still be gone through, so the node keeps what it was given, and how far backward came. It goes
-    on by its ops from then on (Note [Errors in backward]), of which those are freed. Where a hook
-    that ran before another raised has written what the node was given, all is freed: else a copy of
-    each parameter would have to be kept for optimizers that step in hooks.
+    on by its ops from then on (Note [Errors in backward]), of which those are freed.
+
+    A hook that runs before another raises may write what the node was given. That is copied before,
+    where ops that backward has not come to have values made of it. An optimizer that steps in hooks
+    writes a parameter when backward has come to all that is made of it: nothing is copied for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from .tracer.derive import is_silent
 from .tracer.engine import Ready
+from .tracer.pending import memory_of
 from .tracer.reaching import count_dependencies
+from .tracer.readers import readers, reads_later
+from .tracer.storage import owner_of
+from .tracer.tape import AccumulateGrad
+
+
+def serve(node: Any, freed: Any, needed: Any) -> Any:
+    """`Node.serve` of nodes that stand for recorded ops."""
+    leaves = {k: e[0] for k, e in enumerate(node.edges)
+              if e is not None and e[0].__class__ is AccumulateGrad}  # fmt: skip
+    silent = frozenset(k for k, leaf in leaves.items() if is_silent(leaf))
+    order: Sequence[int] = ()
+    if len(silent) < len(leaves):
+        order = [k for k in node.order(silent) if k in leaves]
+    is_all = needed is None or len(needed) == sum(edge is not None for edge in node.edges)
+    if freed is None or (is_all and not order):
+        if freed is not None:
+            node.release(freed)
+        return order, None
+    part = Part(node, needed, is_all, silent)
+    node.release(freed)
+    return part.noting(order), part
 
 
 class Part:
@@ -25,27 +52,49 @@ class Part:
     these are all. `last` is the edge to a leaf whose hook raised.
     """
 
-    __slots__ = ("is_all", "kept", "last", "needed", "numbers", "versions")
+    __slots__ = ("__weakref__", "at", "before", "exposed", "is_all", "kept", "last", "needed",
+                 "node", "numbers", "reference", "silent")  # fmt: skip
 
-    def __init__(self, node: Any, needed: Collection[int] | None, is_all: bool):
+    def __init__(self, node: Any, needed: Collection[int] | None, is_all: bool,
+                 silent: frozenset[int]):  # fmt: skip
         self.needed, self.numbers, self.last = needed, node.numbers, None
-        self.is_all = is_all
-        self.kept: Any = (node.inputs, node.held, node.before, node.spent)
-        self.versions = self.versions_now(node)
+        self.is_all, self.silent = is_all, silent
+        self.at: int | None = None  # the edge to the leaf that is being served
+        self.node, self.kept = node, node.kept()
+        self.before: dict[int, np.ndarray] = {}  # inputs that hooks wrote
+        self.exposed: dict[int, np.ndarray] = {}  # those that they may write without a word
+        self.reference = reads_later(self) if node.watched() else None
 
-    def versions_now(self, node: Any) -> list[int]:
-        """Of the inputs that eager's saved values are made of."""
-        read = node.split.as_eager.read_inputs
-        return [0 if t._storage is None else t._storage.version
-                for k, t in enumerate(self.kept[0]) if k in read]  # fmt: skip
+    def noting(self, order: Sequence[int]) -> Iterator[int]:
+        for position in order:
+            self.at = position
+            yield position
+
+    def before_write(self, owner: np.ndarray) -> None:
+        """A hook is about to write memory with this owner."""
+        self.before.update(self.copies(owner, self.before))
+
+    def before_exposure(self, owner: np.ndarray) -> None:
+        """A hook may write there from now on."""
+        self.exposed.update(self.copies(owner, self.exposed))
+
+    def copies(self, owner: np.ndarray, known: Collection[int]) -> dict[int, np.ndarray]:
+        """Of inputs in that memory, those that are still to be read."""
+        found = {k: array for k, array in enumerate(map(memory_of, self.node.watched(self.kept)))
+                 if k not in known and owner_of(array) is owner}  # fmt: skip
+        if not found:
+            return {}
+        whole = self.needed is not None or self.at is None
+        left = self.node.left_to_read(self.silent, None if whole else self.at)
+        return {k: array.copy() for k, array in found.items() if k in left}
 
     def settle(self, node: Any) -> None:
         """No hook will run: the node takes back what its next backward needs, if one can be."""
-        if not self.is_all and self.versions == self.versions_now(node):
-            node.inputs, node.held, node.before, node.spent = self.kept
+        readers.discard(self.reference)
+        if not self.is_all:
+            node.take_back(self.kept, self.before, self.exposed)
             node.expansion = self
-            node.watch_inputs()
-        self.kept = None
+        self.kept = self.node = None
 
     def stop(self, node: Any, last: int) -> None:
         """A hook raised while the leaf of that edge was served."""

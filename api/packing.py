@@ -8,29 +8,45 @@ Note [Packed calls]
     A hook that raises stops eager in the middle, as checkpoints do once they have recomputed all
     values. Where forward has written or drawn more by then than eager has, it is taken back, and
     the body runs eagerly, without calling again the hooks that were called.
+
+Note [Packed in part]
+    Where a backward came to a part only of such a call (Note [Freed in part]), the nodes of its ops
+    take its place. What they saved is in the hands of hooks, so the ops run on zeros, only to make
+    nodes, and each is given what was packed for it. So they do at once where leaves have hooks as
+    well: hooks of the user's see in which order values are unpacked and leaves are served.
 """
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from .arrivals import arrivals, stops
 from .compiled_node import numbers_of
 from .executor import Executor
+from .expanding import link, zeros
 from .graph_function import GraphFunction
+from .in_part import Part, serve
 from .ir.bind import interpreting, state
 from .ir.dims import plain_values
+from .ir.graph import RESULT, Output
+from .ir.inline import inline
 from .ir.slots import Slot, Slots
 from .ir.types import TensorType
+from .plain import is_library
+from .tracer.derive import is_silent
 from .tracer.eager import history
+from .tracer.engine import Expanded
 from .tracer.hooks import active
 from .tracer.modes import set_grad_mode
+from .tracer.quiet import quiet, restore
 from .tracer.saved import OWN, PackedSaved
-from .tracer.tape import Node, next_sequence, user_place
+from .tracer.tape import AccumulateGrad, Node, next_sequence, user_place
 from .tracer.tensor import Tensor
 
 
@@ -64,7 +80,7 @@ class PackFailed(Exception):
             active.saved.pop()
 
 
-@contextmanager
+@contextlib.contextmanager
 def packing_outside(recorder: Any) -> Iterator[None]:
     """Hooks that are around a recorded call are no part of it; the recorder is told of values."""
     if not active.saved or not state.grad_enabled:
@@ -124,6 +140,8 @@ class PackedFunction:
         self.slots = Slots(self.function.trace, self.wanted, self.function.differentiable,
                            segment.facts.needing)  # fmt: skip
         self._forward: Any = None
+        self._orders: dict[Any, list[int]] = {}
+        self._passed: dict[Any, frozenset[int]] = {}
         self._backward: dict[Any, tuple[Any, Any]] = {}
 
     @property
@@ -132,6 +150,21 @@ class PackedFunction:
             graph = self.function._optimised("forward", self.slots.forward())
             self._forward = self.function._executor(graph)
         return self._forward  # type: ignore[no-any-return]
+
+    def arrivals(self, given: tuple[int, ...], silent: frozenset[int]) -> list[int]:
+        """As `Split.arrivals`."""
+        if (given, silent) not in self._orders:
+            values = [self.slots.seeds[k] for k in given]
+            self._orders[given, silent] = arrivals(self.slots.graph, self.wanted, values, silent)
+        return self._orders[given, silent]
+
+    def passed(self, given: tuple[int, ...]) -> frozenset[int]:
+        """The nodes of the graph to which the gradients numbered in `given` come."""
+        if given not in self._passed:
+            values = [self.slots.seeds[k] for k in given]
+            found = stops(self.slots.graph, self.wanted, values, frozenset())
+            self._passed[given] = frozenset(stop.sequence for stop in found if stop.position < 0)
+        return self._passed[given]
 
     def backward(self, given: tuple[int, ...], again: bool) -> tuple[Any, Any]:
         """What computes gradients when those in `given` arrive, and what it is given."""
@@ -187,8 +220,9 @@ class CompiledFunctionBackward(Node):
     __module__ = "builtins"
     joins = True
     freed: Any = None
+    expansion: Any = None  # see Note [Packed in part]
     numbers: tuple[int, ...] = ()  # the gradients that arrived last
-    spent: frozenset[int] = frozenset()  # those that may not arrive again
+    passed: frozenset[int] = frozenset()  # the nodes of the graph that are freed
 
     def __init__(self, function: PackedFunction, inputs: list[Tensor]):
         self.function = function
@@ -196,7 +230,7 @@ class CompiledFunctionBackward(Node):
         self.inputs = [t if i.var in numbers else None
                        for t, i in zip(inputs, function.slots.graph.inputs)]  # fmt: skip
         self.edges = tuple([history(inputs[k]) for k in function.wanted])
-        self.saved: list[PackedSaved] = []
+        self.saved: list[Any] = []  # a PackedSaved for each slot, None once it is freed
         self.sequence, self.place, self.extra = next_sequence(), user_place(), None
 
     @property
@@ -227,8 +261,12 @@ class CompiledFunctionBackward(Node):
 
     def apply(self, grads: list[Any]) -> list[Any]:
         self.numbers = numbers_of(grads)
-        if self.freed is not None and not self.spent.isdisjoint(self.numbers):
-            raise RuntimeError(self.freed.message())
+        gone = not self.passed.isdisjoint(self.function.passed(self.numbers))
+        if self.expansion is None and (gone or self.is_watched()):
+            self.expand()
+        if self.expansion is not None:
+            arrived = [g for g in grads if g is not None]
+            raise Expanded(RuntimeError(self.error), self.ops_behind(), arrived)
         function, made = self.function.backward(self.numbers, state.grad_enabled)
         values = self.unpack(made.slots)
         inputs = [*(self.inputs[k] for k in made.inputs), *(values[k] for k in made.slots),
@@ -239,16 +277,105 @@ class CompiledFunctionBackward(Node):
             result[k] = grad
         return result
 
-    def release(self, freed: Any) -> None:
-        self.freed, spends = freed, self.function.function.spends
-        for number in self.numbers:  # beyond the results are values inside, which all may share
-            self.spent |= spends[number] if number < len(spends) else self.everything
-        if self.spent == self.everything:
-            self.saved = self.inputs = []
-
     @property
-    def everything(self) -> set[int]:
-        return {*range(len(self.out_types))}
+    def error(self) -> str:
+        return "" if self.freed is None else self.freed.message()
+
+    def is_watched(self) -> bool:
+        """Can anybody see when values are unpacked, and when backward comes to leaves?"""
+        leaves = [e[0] for e in self.edges if e is not None and e[0].__class__ is AccumulateGrad]
+        entry = next((entry for entry in self.saved if entry is not None), None)
+        if entry is None or all(map(is_silent, leaves)):
+            return False
+        return not is_library(getattr(entry.unpack, "__module__", None))
+
+    def expand(self) -> None:
+        """Nodes of ops take its place from now on; see Note [Packed in part]."""
+        try:
+            self.expansion = ops_of(self)
+        except Exception:  # zeros do not do for an op
+            if self.freed is not None:
+                raise RuntimeError(self.error) from None
+
+    def ops_behind(self) -> list[Any]:
+        """For each gradient that arrived: where it goes among nodes of ops."""
+        part = self.expansion
+        if part.__class__ is Part:
+            self.expand()
+            part.free(self, self.expansion)
+        return [self.expansion[number] for number in self.numbers]
+
+    def serve(self, freed: Any, needed: Any) -> Any:
+        return serve(self, freed, needed)
+
+    def order(self, silent: frozenset[int]) -> Sequence[int]:
+        return self.function.arrivals(self.numbers, silent)
+
+    def kept(self) -> Any:
+        return self.saved, self.passed
+
+    def watched(self, kept: Any = None) -> Any:
+        return ()  # all that backward reads is packed
+
+    def take_back(self, kept: Any, *_: Any) -> None:
+        self.saved, self.passed = kept
+
+    def release(self, freed: Any) -> None:
+        self.freed = freed
+        self.passed = passed = self.passed | self.function.passed(self.numbers)
+        self.saved = [None if slot.node in passed else entry
+                      for slot, entry in zip(self.function.slots.slots, self.saved)]  # fmt: skip
+
+
+def ops_of(node: CompiledFunctionBackward) -> list[Any]:
+    """Edges into nodes of the ops behind a node, for each of its gradients.
+
+    See Note [Packed in part].
+    """
+    slots, customs = node.function.slots, node.function.function.customs
+    packed: dict[int, list[Any]] = {}
+    for slot, entry in zip(slots.slots, node.saved):
+        if entry is not None:
+            packed.setdefault(slot.node, []).append(entry)
+    numbers = itertools.count()
+
+    def run(op: Any, operands: Any) -> Any:
+        number = next(numbers)
+        entries = packed.get(number, ())
+        known = iter(entries)
+        pair = (lambda tensor: next(known).packed, entries[0].unpack) if entries else None
+        with set_grad_mode(not slots.needing.isdisjoint(op.outputs)), hooks_in_force(pair):
+            results = customs.run(op, operands)
+        made = results[0] if isinstance(results, tuple) else results
+        if number in node.passed and made._node is not None:
+            made._node.release(node.freed)
+        return results
+
+    values = zeros(slots.graph)
+    for k, known in enumerate(node.inputs):
+        values[k] = values[k] if known is None else known  # a Python number
+    link(values, node.function.wanted, node.edges)
+    graph = slots.graph.unmarked()
+    graph = graph.replace(outputs=tuple(Output(var, RESULT) for var in slots.seeds))
+    token = quiet()
+    try:
+        found = inline(graph, values, again=True, run=run)
+    finally:
+        restore(token)
+    return [(tensor._node, tensor._nr) for tensor in found]
+
+
+@contextlib.contextmanager
+def hooks_in_force(pair: Any) -> Iterator[None]:
+    """The hooks for what ops save now."""
+    if pair is None:
+        yield
+        return
+    active.saved.append(pair)
+    try:
+        yield
+    finally:
+        active.saved.pop()
 
 
 def looked_at(tensor: Tensor, slot: Slot) -> Tensor:
