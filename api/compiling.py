@@ -432,9 +432,9 @@ def compile(
     if isinstance(model, CompiledFunction):
         return model
     if hasattr(model, "_parameters") and hasattr(model, "_modules"):
-        from .compiled_module import CompiledModule
+        from .compiled_module import OptimizedModule
 
-        return CompiledModule(model, settings)
+        return OptimizedModule(model, settings)
     from .full_graph import kind_of
 
     return kind_of(settings, model)(model, settings)

@@ -70,8 +70,8 @@ def original(fn: Any) -> Any:
     while True:
         if isinstance(fn, CompiledFunction):
             fn = fn.function
-        elif "_orig_mod" in getattr(fn, "__dict__", ()):
-            fn = object.__getattribute__(fn, "_orig_mod")
+        elif "_orig_mod" in getattr(fn, "_modules", ()):
+            fn = fn._modules["_orig_mod"]
         else:
             return fn
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .compiled_module import CompiledModule, call_natively
+from .compiled_module import OptimizedModule, call_natively
 from .compiling import CompiledFunction
 from .ir.bind import state
 from .tracer.recorder import Recorder
@@ -87,7 +87,7 @@ def follow(**changes: Any) -> None:
 
 def serve_modules(natively: bool) -> None:
     """Compiled modules ask their function, in Python; or native code serves both again."""
-    CompiledModule.__call__ = CompiledModule.__dict__["__call__"]  # type: ignore[method-assign]
+    OptimizedModule.__call__ = OptimizedModule.__dict__["__call__"]  # type: ignore[method-assign]
     call_natively.cache_clear()
     if natively:
         call_natively()

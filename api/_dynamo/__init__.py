@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ..compile_options import checked_backend as lookup_backend
+from ..compiled_module import OptimizedModule
 from ..compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -20,10 +21,11 @@ from ..compiling import compile
 from ..explained import Explained
 from ..left_to_python import graph_break
 from ..marks import mark_dynamic, mark_static, mark_static_address, maybe_mark_dynamic
-from . import config, exc
+from . import config, eval_frame, exc
 
-__all__ = ["allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
-           "exc", "explain", "graph_break", "is_compiling", "list_backends", "lookup_backend",
+__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable",
+           "disallow_in_graph", "eval_frame", "exc", "explain", "graph_break", "is_compiling",
+           "list_backends", "lookup_backend",
            "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize",
            "optimize_assert", "reset", "run", "set_stance", "substitute_in_graph"]  # fmt: skip
 

@@ -78,7 +78,7 @@ state = {"_orig_mod.weight": torch.ones(1, 2), "_orig_mod.bias": torch.zeros(1)}
 compiled = torch.compile(torch.nn.Linear(2, 1))
 print(compiled.load_state_dict(state), compiled.weight.tolist(), sorted(state))
 torch.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "_orig_mod.")
-print(compiled.load_state_dict(state), isinstance(2.5, Number))
+print(compiled._orig_mod.load_state_dict(state), isinstance(2.5, Number))
 """)
     assert done.stdout == (
         "tensor([3., 3.])\n<All keys matched successfully> [[1.0, 1.0]] "
