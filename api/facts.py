@@ -93,7 +93,7 @@ class iinfo:
         self.min, self.max = int(facts.min), int(facts.max)
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
 
 # --- settings ------------------------------------------------------------------------------------

@@ -143,7 +143,9 @@ def as_dtype(dtype: Any, name: str = "") -> DType | None:
     raise TypeError(f"{where}argument 'dtype' must be torch.dtype, not {kind_of(dtype)}")
 
 
-_PYTHON_TYPES: dict[type, str] = {float: "float64", int: "int64", bool: "bool"}
+_PYTHON_TYPES: dict[type, str] = {
+    float: "float64", int: "int64", bool: "bool", complex: "complex128",
+}  # fmt: skip
 
 
 def sizes(name: str, values: tuple[Any, ...], position: int = 1) -> tuple[int, ...]:

@@ -128,3 +128,39 @@ def test_convolutions_say_what_is_wrong():
             call(x, torch.ones(1, 1, 2, 2), dilation=0)
     with pytest.raises(RuntimeError, match=r"list of 2 values .*but got stride=\[1, 1, 1\]"):
         F.conv3d(torch.ones(1, 1, 3, 5, 5), torch.ones(1, 1, 4, 3))
+
+
+@pytest.mark.parametrize("kind, name", [(float, "float64"), (int, "int64"), (bool, "bool"),
+                                        (complex, "complex128")])  # fmt: skip
+def test_pythons_classes_stand_for_dtypes(kind, name):
+    dtype = getattr(torch, name)
+    assert torch.ones(2).to(kind).dtype is torch.ones(2).to("cpu", kind).dtype is dtype
+    assert torch.zeros(2, dtype=kind).dtype is dtype
+    if kind is float:
+        assert torch.nn.Linear(1, 1).to(kind).weight.dtype is dtype
+
+
+def test_new_memory_in_a_format():
+    made = torch.empty(2, 3, 4, 5, memory_format=torch.channels_last, requires_grad=True)
+    assert made.stride() == (60, 1, 15, 3) and made.is_leaf
+    assert torch.empty(2, 3, memory_format=torch.contiguous_format).stride() == (3, 1)
+
+
+def test_limits_are_printed_in_six_digits():
+    assert repr(torch.iinfo(torch.int64)) == "iinfo(min=-9.22337e+18, max=9.22337e+18, dtype=int64)"
+    assert repr(torch.iinfo(torch.int16)) == "iinfo(min=-32768, max=32767, dtype=int16)"
+
+
+@pytest.mark.parametrize("function, dtype", [
+    (lambda x, h: F.scaled_dot_product_attention(x[None], x[None], x[None]), "bfloat16"),
+    (lambda x, h: torch.bmm(x[None], h[None]), "bfloat16"),
+    (lambda x, h: F.binary_cross_entropy(h.sigmoid(), x), "float32"),
+    (lambda x, h: torch.nn.PReLU()(h), "bfloat16"),
+    (lambda x, h: torch.cdist(h, h), "float32"),
+    (lambda x, h: h.prod(), "float32"),
+    (lambda x, h: torch.fft.fft(h), "complex64"),
+])  # fmt: skip
+def test_autocast_casts_what_torch_casts(function, dtype):
+    x = torch.ones(2, 2)
+    with torch.autocast("cpu"):
+        assert function(x, x.bfloat16()).dtype is getattr(torch, dtype)

@@ -251,7 +251,7 @@ _TO_NAMES = ("dtype", "device", "other", "non_blocking", "copy", "memory_format"
 def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of `to` by name: torch has three ways to call it."""
     first = args[0] if args else None
-    if isinstance(first, DType):
+    if isinstance(first, DType | type):
         names: tuple[str, ...] = ("dtype", "non_blocking", "copy")
     elif isinstance(first, Value):
         names = ("other", "non_blocking", "copy")
@@ -264,7 +264,7 @@ def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, An
         or given.keys() - set(_TO_NAMES)
         or not (where is None or isinstance(where, str | int | device))
         or not all(isinstance(given.get(flag, False), bool) for flag in ("non_blocking", "copy"))
-        or not (dtype is None or isinstance(dtype, DType) or dtype in (float, int, bool))
+        or not (dtype is None or isinstance(dtype, DType) or dtype in (float, int, bool, complex))
     ):
         kinds = ", ".join([*map(kind_of, args), *(f"{k}={kind_of(v)}" for k, v in kwargs.items())])
         raise TypeError("to() received an invalid combination of arguments - got "

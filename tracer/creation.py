@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.arguments import as_dtype, fill_number, format_order, kind_of, sizes
+from ..ir.arguments import as_dtype, fill_number, format_order, kind_of
 from ..ir.bind import notify, state
 from ..ir.op import TABLE
 from ..ir.ops.creation import filled, shape_in, shape_of
@@ -137,9 +137,13 @@ def _filled(name: str, value: int) -> Any:
                  layout: Any = None, pin_memory: bool = False, out: Any = None,
                  **named: Any) -> Tensor:  # fmt: skip
         require_cpu(device, pin_memory)
+        memory_format = named.pop("memory_format", None) if name == "empty" else None
         shape = shape_of(name, size_given(name, size, named))
         wanted = as_dtype(dtype, name) or (default_dtype() if out is None else out.dtype)
         result = TABLE["full"](size=shape, fill_value=value, dtype=wanted)
+        if memory_format is not None:
+            format_order(memory_format, len(shape), name)
+            result = result.contiguous(memory_format=memory_format)
         return deliver(result, requires_grad, out, name)
 
     function.__name__ = function.__qualname__ = name
@@ -153,13 +157,10 @@ def size_given(name: str, size: tuple[Any, ...], named: dict[str, Any]) -> tuple
         if size:
             raise TypeError(f"{name}() got multiple values for argument 'size'; give one")
         size = (named.pop("size"),)
-    layout = named.pop("memory_format", None) if name == "empty" else None
     if named:
         raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
     if not size:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
-    if layout is not None:
-        format_order(layout, len(sizes(name, size)), name)
     return size
 
 

@@ -17,9 +17,9 @@ from ..tracer.tensor import Tensor, device
 # Ops that autocast computes in the lower precision.
 LOWER = {"mm", "bmm", "addmm", "baddbmm", "addbmm", "convolution", "conv_input",
          "scaled_dot_product_attention"}  # fmt: skip
-# Losses that it computes in float32.
+# Losses and the like that it computes in float32.
 HIGHER = {"nll_loss", "nll_loss2d", "mse_loss", "huber_loss", "smooth_l1_loss",
-          "binary_cross_entropy", "ctc_loss"}  # fmt: skip
+          "binary_cross_entropy", "ctc_loss", "prod", "cdist", "trace"}  # fmt: skip
 
 
 class _Casting:
@@ -31,11 +31,15 @@ class _Casting:
         self.below, self.dtype = below, dtype
 
     def __call__(self, op: Any, inputs: Any, attrs: Any) -> Any:
+        return self.below(op, self.cast_operands(op, inputs), attrs)
+
+    def cast_operands(self, op: Any, inputs: Any) -> Any:
+        """The operands as `op` gets them."""
         if op.name in LOWER:
-            inputs = tuple(self.cast(value, (float32,), self.dtype) for value in inputs)
-        elif op.name in HIGHER:
-            inputs = tuple(self.cast(value, (bfloat16, float16), float32) for value in inputs)
-        return self.below(op, inputs, attrs)
+            return tuple(self.cast(value, (float32,), self.dtype) for value in inputs)
+        if op.name in HIGHER:
+            return tuple(self.cast(value, (bfloat16, float16), float32) for value in inputs)
+        return inputs
 
     def cast(self, value: Any, kinds: tuple[DType, ...], wanted: DType) -> Any:
         """`value` in the dtype `wanted`, where it is a tensor of one of `kinds`."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Scalar, define
-from ..types import result_type
+from ..types import bool_, no_kernel, result_type
 from ..value import Value, public
 from .kinds import NUMBERS, cast_number, pointwise, require_value
 from .mathematics import zero_of
@@ -191,6 +191,8 @@ def _check(name: str, input: Any, *bounds: Any) -> None:
 
 def _promoted(input: Any, *bounds: Any) -> Any:
     dtype = result_type([input, *(b for b in bounds if b is not None)])
+    if dtype is bool_:
+        raise no_kernel("clamp_scalar_cpu", dtype)
     return input if dtype is input.dtype else input.to(dtype)
 
 

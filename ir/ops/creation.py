@@ -161,6 +161,8 @@ def _new(name: str, value: int) -> None:
     def function(input: Any, *size: Any, dtype: Any = None, device: Any = None,
                  requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
                  **named: Any) -> Any:  # fmt: skip
+        if not size and "size" not in named:
+            raise TypeError(f'{name}() missing 1 required positional argument: "size"')
         shape = shape_of(name, named.get("size", size))
         return new_full(input, shape, value, dtype=dtype, requires_grad=requires_grad)
 

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..arguments import must_be, whole_number
+from ..bind import casting
 from ..op import Op, define
 from ..types import (
     FLOAT,
     TensorType,
     default_dtype,
+    float32,
     no_kernel,
     normalize_dim,
     type_word,
@@ -169,6 +171,8 @@ def _promoted(name: str, input: Any, complex_: bool = False) -> Any:
     dtype = input.dtype
     if dtype.category < FLOAT:
         dtype = default_dtype()
+    if dtype.itemsize < 4 and casting():
+        dtype = float32
     if dtype.itemsize < 4:
         raise RuntimeError(f"Unsupported dtype {type_word(dtype)}; use float() or double()")
     dtype = dtype.to_complex() if complex_ else dtype

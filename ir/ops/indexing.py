@@ -217,8 +217,10 @@ def _select(result: Any, dim: int, index: int, place: int) -> Any:
 def _slice(result: Any, dim: int, item: slice, view: bool = False) -> Any:
     if item.start is None and item.stop is None and item.step is None and not view:
         return result
-    start, stop, step = (None if b is None else as_index(b)
-                         for b in (item.start, item.stop, item.step))  # fmt: skip
+    bounds = (item.start, item.stop, item.step)
+    if not all(bound is None or hasattr(bound, "__index__") for bound in bounds):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    start, stop, step = (None if bound is None else as_index(bound) for bound in bounds)
     if step is not None and step <= 0:
         raise ValueError("step must be greater than zero")
     start, stop, step = slice_bounds(start, stop, step, result.shape[dim])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import plain_number, warn
+from ..bind import casting
 from ..types import bool_, normalize_dim
 from ..value import public
 from .nn_activations import (
@@ -205,6 +206,8 @@ def glu(input: Any, dim: int = -1) -> Any:
 @public("prelu", spaces="torch nn.functional")
 def prelu(input: Any, weight: Any) -> Any:
     """prelu(input, weight): leaky_relu with a learnable slope, one or one per channel."""
+    if casting():
+        weight = weight.to(input.dtype)
     if weight.dtype is not input.dtype:
         raise RuntimeError("prelu: Type promoting not supported. Got "
                            f"{input.dtype.name} and {weight.dtype.name}")  # fmt: skip

@@ -153,6 +153,8 @@ def product(op: Any, left: Any, right: Any, ranks: tuple[int, int]) -> Any:
     """Runs a product; inference first where NumPy accepts more than torch."""
     require_value(op.name, left)
     require_value(op.name, right, op.inputs[1], 1)
+    if casting():
+        left, right = state.top.cast_operands(op, (left, right))  # type: ignore[attr-defined]
     if not (
         state.top is state.bottom and (left.ndim, right.ndim) == ranks
         and left.dtype is right.dtype and left.dtype.is_floating_point

@@ -112,6 +112,8 @@ def view_(input: Any, *shape: Any, dtype: Any = None) -> Any:
 def reshape(input: Any, *shape: Any, **named: Any) -> Any:
     """reshape(input, shape): a view where the strides allow it, else a copy."""
     shape = (named["shape"],) if "shape" in named else shape
+    if not shape:
+        raise TypeError('reshape() missing 1 required positional arguments: "shape"')
     size = view_shape(sizes(shape), tuple(input.shape))
     if can_view(input, size):
         return view_op(input, size=size)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ...ir.arguments import as_dtype
 from ...ir.types import BY_NAME, DType
 from ...tracer.creation import empty_like
 from ...tracer.modes import no_grad
@@ -155,8 +156,8 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | Non
     for value in (*args, other):
         if isinstance(value, Tensor):
             dtype, where = value.dtype, value.device
-        elif isinstance(value, DType):
-            dtype = value
+        elif isinstance(value, DType) or value in (float, int, bool, complex):
+            dtype = as_dtype(value)
         elif isinstance(value, str | device) or (
             isinstance(value, int) and not isinstance(value, bool)
         ):
@@ -165,7 +166,7 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | Non
             raise TypeError("to() received an invalid combination of arguments - got "
                             f"({type(value).__name__}); use a dtype, a device or a "
                             "Tensor")  # fmt: skip
-    return dtype, where
+    return as_dtype(dtype), where
 
 
 def _member(module: Any, target: str) -> tuple[Any, str, Any]:
