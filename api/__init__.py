@@ -125,7 +125,7 @@ as_strided_, detach_, fill_ = Tensor.as_strided_, Tensor.detach_, Tensor.fill_
 resize_as_, zero_ = Tensor.resize_as_, Tensor.zero_
 
 from . import autograd, fft, linalg, signal, special  # noqa: E402
-from .autograd import is_anomaly_enabled  # noqa: E402
+from .autograd import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402
 
 
 def backend_available():

@@ -7,11 +7,12 @@ from typing import Any
 
 # Submodules: `torch.nn` is the module `wengert.nn`.
 MODULES = (
-    "_C", "_dynamo", "_inductor", "_utils", "accelerator", "amp", "backends", "compiler", "cpu",
+    "_C", "_dynamo", "_inductor", "_tensor", "_tensor_str", "_utils", "accelerator", "amp",
+    "backends", "compiler", "cpu",
     "cuda", "distributed", "distributions", "func", "functional", "futures", "hub", "jit",
     "library", "mps", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler",
     "quasirandom", "random", "return_types", "serialization", "sparse", "storage", "testing",
-    "types", "utils", "version", "xpu",
+    "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 
 # Names found in a module of the package.

@@ -256,6 +256,9 @@ def backward_of(cls: Any) -> Any:
     return cls.backward
 
 
+BackwardNode.__name__ = BackwardNode.__qualname__ = "BackwardCFunction"  # what users see it as
+
+
 class _FunctionMeta(type):
     """Makes the node class `<Name>Backward` of every Function subclass."""
 

@@ -5,7 +5,12 @@ from ..tracer.backward import backward, grad
 from ..tracer.function import Function
 from ..tracer.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from . import forward_ad, function, functional, graph
-from .anomaly import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
+from .anomaly import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .variable import Variable
 
@@ -16,8 +21,10 @@ _MODULES = ("anomaly_mode", "grad_mode", "profiler")
 
 def __getattr__(name):
     """Some of its modules are imported when they are first named."""
-    if name in _MODULES:
-        import importlib
+    import importlib
 
+    if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in ("set_multithreading_enabled", "_unsafe_preserve_version_counter"):
+        return getattr(importlib.import_module(f"{__name__}.grad_mode"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -49,3 +49,8 @@ class detect_anomaly:
 def is_anomaly_enabled():
     """Is anomaly mode on?"""
     return bool(ANOMALY)
+
+
+def is_anomaly_check_nan_enabled():
+    """Does anomaly mode look for NaN, when it is on?"""
+    return not ANOMALY or bool(ANOMALY[0])

@@ -1,9 +1,17 @@
 """`torch.autograd.function`."""
 
 from ..naming import found_in
+from ..tracer.function import BackwardNode as BackwardCFunction
 from ..tracer.function import Function, FunctionCtx, once_differentiable
 
-__all__ = ["Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "InplaceFunction",
+    "once_differentiable",
+]
 FunctionMeta = type(Function)
 
 

@@ -2,8 +2,8 @@
 
 from importlib import import_module as _import_module
 
-_MODULES = ("_pytree", "benchmark", "checkpoint", "data", "dlpack", "flop_counter", "hooks",
-            "model_zoo", "module_tracker")  # fmt: skip
+_MODULES = ("_pytree", "benchmark", "checkpoint", "data", "deterministic", "dlpack",
+            "flop_counter", "hooks", "model_zoo", "module_tracker")  # fmt: skip
 
 
 def __getattr__(name):

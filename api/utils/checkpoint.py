@@ -21,9 +21,10 @@ from .selective import (
 )
 
 __all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy",
-           "SelectiveCheckpointContext", "checkpoint", "checkpoint_sequential",
-           "create_selective_checkpoint_contexts", "noop_context_fn",
-           "set_checkpoint_early_stop"]  # fmt: skip
+           "SelectiveCheckpointContext", "check_backward_validity", "checkpoint",
+           "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable",
+           "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled",
+           "set_checkpoint_early_stop", "set_device_states"]  # fmt: skip
 
 
 @contextmanager
@@ -167,6 +168,45 @@ _EXPLICIT = (
 
 class _Settings:
     early_stop: bool | None = None  # None: each checkpoint says itself
+    debug: bool | None = None
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Takes torch's setting; errors of checkpoints name the lines of ops in any case."""
+    before, _Settings.debug = _Settings.debug, enabled
+    try:
+        yield
+    finally:
+        _Settings.debug = before
+
+
+# --- what checkpoints that programs write themselves ask for -------------------------------------
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors among `inputs` without history, but requiring grad as before."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: "
+                           f"{type(inputs).__name__}")  # fmt: skip
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x
+                 for x in inputs)  # fmt: skip
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warns where none of them requires grad."""
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None",
+                      stacklevel=2)  # fmt: skip
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The random states of other devices that `args` live on: there are none."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Puts back what `get_device_states` gave."""
 
 
 @contextmanager

@@ -6,6 +6,7 @@ forward pre-hook gives them one, draws their values, and turns the module into i
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ...tracer.modes import no_grad
@@ -168,12 +169,17 @@ class _LazyInstanceNorm(_LazyNorm):
         return input.dim() - self._dims[0]  # type: ignore[attr-defined]
 
 
+sys.modules[Linear.__module__].LazyLinear = LazyLinear  # type: ignore[attr-defined]
+
+
 def _lazy(plain: type[Module], mixin: type) -> Any:
     """The lazy form of `plain`: its arguments are the plain one's without the first."""
     body = {"cls_to_become": plain, "__module__": __name__,
             "__doc__": f"Lazy{plain.__name__}(...): {plain.__name__} without its first argument."
             }  # fmt: skip
-    return type(f"Lazy{plain.__name__}", (mixin, plain), body)
+    made = type(f"Lazy{plain.__name__}", (mixin, plain), body)
+    setattr(sys.modules[plain.__module__], made.__name__, made)  # where torch defines it
+    return made
 
 
 LazyConv1d, LazyConv2d, LazyConv3d = (_lazy(c, _LazyConv) for c in (Conv1d, Conv2d, Conv3d))

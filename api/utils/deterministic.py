@@ -1,0 +1,3 @@
+"""`torch.utils.deterministic`: `empty` is filled here in any case."""
+
+fill_uninitialized_memory = True
