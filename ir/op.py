@@ -127,6 +127,8 @@ class Op:
     beyond: Callable[..., bool] | None = None
     # torch's node name where the input at that position is a Python number
     number_nodes: tuple[str | None, ...] = ()
+    # torch's name of the node of a gradient that it gives; True: <Name>BackwardBackward0
+    second: Any = None
     # names of attributes as torch's nodes show them (`_saved_<name>`) where they differ, or None
     shown: dict[str, str | None] = field(default_factory=dict)
     # how vmap runs it, where its kind does not say: see tracer/batch_rules.py

@@ -8,6 +8,7 @@ from ..ir.derivative import settings_of
 from . import straight
 from .large import MANY, Kernels, any_large, limit_of
 from .saved import PackedSlots, with_unpacked
+from .tape import OpNode, named_class
 
 
 def derive(node: Any, grads: list[Any], direct: bool) -> Any:
@@ -25,7 +26,24 @@ def derive(node: Any, grads: list[Any], direct: bool) -> Any:
             results = straight.pull(node, grads)
     if results is NotImplemented:
         results = node.plan.uniform(node, grads) if node.types is None else node.apply(grads)
+    if not direct and node.op.second:
+        name_gradients(node, grads, results)
     return results
+
+
+def name_gradients(node: OpNode, grads: list[Any], results: list[Any]) -> None:
+    """Gives gradients with history the node names that torch's kernels for them have.
+
+    There `tanh_backward` is one op, here its rule is several: the last of them has the name.
+    """
+    given = {id(grad._node) for grad in grads if grad is not None}
+    for result in results:
+        last = None if result is None else result._node
+        if isinstance(last, OpNode) and id(last) not in given:
+            name = node.op.second
+            if name is True:
+                name = type(node).__name__.replace("Backward", "BackwardBackward")
+            last.__class__ = named_class(last.op, name)
 
 
 def pull_recorded(node: Any, grads: list[Any]) -> Any:

@@ -345,6 +345,16 @@ def accumulator_of(leaf: Any) -> AccumulateGrad:
 _NODE_CLASSES: dict[tuple[str, str], type] = {}
 
 
+def named_class(op: Op, name: str, number_at: int | None = None) -> type:
+    """The Node subclass of an op that has torch's `name`."""
+    found = _NODE_CLASSES.get((op.name, name))
+    if found is None:
+        found = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins", "op": op,
+                                       "number_at": number_at})  # fmt: skip
+        _NODE_CLASSES[op.name, name] = found
+    return found
+
+
 def node_class(op: Op, attrs: dict[str, Any], inputs: Any = ()) -> type:
     """The Node subclass of an op, made at first use.
 
@@ -357,11 +367,7 @@ def node_class(op: Op, attrs: dict[str, Any], inputs: Any = ()) -> type:
     for position, (value, other) in enumerate(zip(inputs, op.number_nodes)):
         if other is not None and not isinstance(value, Value):
             name, number_at = other, position
-    found = _NODE_CLASSES.get((op.name, name))
-    if found is None:
-        found = type(name, (OpNode,), {"__slots__": (), "__module__": "builtins", "op": op,
-                                       "number_at": number_at})  # fmt: skip
-        _NODE_CLASSES[op.name, name] = found
+    found = named_class(op, name, number_at)
     if type(op.node) is str and not any(op.number_nodes):
         op.node_type = found
     return found
@@ -369,5 +375,5 @@ def node_class(op: Op, attrs: dict[str, Any], inputs: Any = ()) -> type:
 
 __all__ = ["ANOMALY", "FREED", "AccumulateGrad", "Extra", "Freed", "Node", "NotImplementedNode",
            "OpNode", "Plan", "accumulator_of", "add_package_folder", "describe_place",
-           "hook_table", "line_of", "next_sequence", "node_class", "retain",
+           "hook_table", "line_of", "named_class", "next_sequence", "node_class", "retain",
            "user_place"]  # fmt: skip

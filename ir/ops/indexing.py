@@ -60,6 +60,7 @@ def _index(x: np.ndarray, *indices: np.ndarray, spec: tuple[bool, ...]) -> Any:
 
 index_op = define(
     "index", "self *indices -> result", moves_data=True, infer=index_infer,
+    second="IndexPutImplBackward0",
     numpy=_index,
     lower=Template("gather"), samples=index_samples,
     shown={"spec": None}, raises=from_either_end(1),

@@ -74,7 +74,7 @@ sinh = pointwise("sinh", "self -> result", promote="float", numpy=np.sinh,
 cosh = pointwise("cosh", "self -> result", promote="float", numpy=np.cosh,
                  scalar=lambda s, x: s.cosh(x), domain=(-2, 2),
                  vjp=dict(self=lambda grad, self: grad * conj(self.sinh())))  # fmt: skip
-tanh = pointwise("tanh", "self -> result", promote="float", numpy=np.tanh,
+tanh = pointwise("tanh", "self -> result", second=True, promote="float", numpy=np.tanh,
                  scalar=lambda s, x: s.tanh(x), domain=(-3, 3),
                  vjp=dict(self=lambda grad, result: grad * conj(1 - result * result)))  # fmt: skip
 asinh = pointwise("asinh", "self -> result", promote="float", numpy=np.arcsinh,
@@ -104,7 +104,7 @@ def _sigmoid(x: np.ndarray) -> Any:
     return np.divide(1, y, y)
 
 
-sigmoid = pointwise("sigmoid", "self -> result", promote="float", numpy=_sigmoid,
+sigmoid = pointwise("sigmoid", "self -> result", second=True, promote="float", numpy=_sigmoid,
                     spaces="torch nn.functional",
                     scalar=lambda s, x: s.sigmoid(x), domain=(-4, 4),
                     vjp=dict(self=lambda grad, result: (

@@ -43,12 +43,13 @@ def _relu(x: np.ndarray) -> Any:
 
 relu_op = pointwise(
     "relu", "self -> result", numpy=_relu, scalar=lambda s, x: s.maximum(x, s.const(0)),
+    second="ThresholdBackwardBackward0",
     vjp=dict(self=lambda grad, result: formally(grad.masked_fill(result <= 0, 0), result)),
     domain=(0.3, 3),
 )  # fmt: skip
 
 hardtanh_op = activation(
-    "hardtanh", sample={"min_val": -1.0, "max_val": 0.5},
+    "hardtanh", second=True, sample={"min_val": -1.0, "max_val": 0.5},
     numpy=lambda x, *, min_val, max_val: np.clip(x, x.dtype.type(min_val), x.dtype.type(max_val)),
     scalar=lambda s, x, *, min_val, max_val: s.minimum(
         s.maximum(x, s.const(min_val)), s.const(max_val)),
@@ -56,7 +57,7 @@ hardtanh_op = activation(
         (self > min_val).logical_and(self < max_val), zero_of(grad)), self)),
 )  # fmt: skip
 leaky_relu_op = activation(
-    "leaky_relu", sample={"negative_slope": 0.1},
+    "leaky_relu", second=True, sample={"negative_slope": 0.1},
     numpy=lambda x, *, negative_slope: choose(x > 0, x, x * x.dtype.type(negative_slope)),
     scalar=lambda s, x, *, negative_slope: s.select(
         s.gt(x, s.const(0)), x, s.mul(x, s.const(negative_slope))),
@@ -64,7 +65,7 @@ leaky_relu_op = activation(
         self > 0, grad * negative_slope), self)),
 )  # fmt: skip
 threshold_op = activation(
-    "threshold", sample={"threshold": 0.3, "value": -2.0},
+    "threshold", second=True, sample={"threshold": 0.3, "value": -2.0},
     numpy=lambda x, *, threshold, value: choose(x <= threshold, x.dtype.type(value), x),
     scalar=lambda s, x, *, threshold, value: s.select(
         s.le(x, s.const(threshold)), s.const(value), x),
@@ -72,14 +73,14 @@ threshold_op = activation(
         grad.masked_fill(self <= threshold, 0), self)),
 )  # fmt: skip
 hardshrink_op = activation(
-    "hardshrink", sample={"lambd": 0.5},
+    "hardshrink", second=True, sample={"lambd": 0.5},
     numpy=lambda x, *, lambd: choose(np.abs(x) <= x.dtype.type(lambd), x.dtype.type(0), x),
     scalar=lambda s, x, *, lambd: s.select(s.le(s.abs(x), s.const(lambd)), s.const(0), x),
     vjp=dict(self=lambda grad, self, lambd: formally(
         grad.where(self.abs() > lambd, zero_of(grad)), self)),
 )  # fmt: skip
 softshrink_op = activation(
-    "softshrink", sample={"lambd": 0.5},
+    "softshrink", second=True, sample={"lambd": 0.5},
     numpy=lambda x, *, lambd: x - np.clip(x, x.dtype.type(-lambd), x.dtype.type(lambd)),
     scalar=lambda s, x, *, lambd: s.sub(
         x, s.minimum(s.maximum(x, s.const(-lambd)), s.const(lambd))),
@@ -105,13 +106,13 @@ def _hardswish_vjp(grad: Any, self: Any) -> Any:
 
 
 hardswish_op = activation(
-    "hardswish",
+    "hardswish", second=True,
     numpy=lambda x: x * np.clip(x + x.dtype.type(3), 0, 6) / x.dtype.type(6),
     scalar=lambda s, x: s.div(s.mul(x, _six(s, x)), s.const(6)),
     vjp=dict(self=_hardswish_vjp),
 )  # fmt: skip
 prelu_op = activation(
-    "prelu", signature="self weight -> result", node="PreluKernelBackward0",
+    "prelu", signature="self weight -> result", node="PreluKernelBackward0", second=True,
     numpy=lambda x, weight: choose(x > 0, x, weight * x),
     scalar=lambda s, x, w: s.select(s.gt(x, s.const(0)), x, s.mul(w, x)),
     vjp=dict(self=lambda grad, self, weight: formally(
@@ -139,10 +140,10 @@ def _elu_vjp(grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> 
 
 
 _ELU_SAMPLE = {"alpha": 0.7, "scale": 1.2, "input_scale": 1.5}
-elu_op = activation("elu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp),
+elu_op = activation("elu", second=True, numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp),
                     sample=_ELU_SAMPLE, many_passes=True)  # fmt: skip
-celu_op = activation("celu", numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp),
-                     sample=_ELU_SAMPLE)  # fmt: skip
+celu_op = activation("celu", second="EluBackwardBackward0", numpy=_elu, scalar=_elu_emit,
+                     vjp=dict(self=_elu_vjp), sample=_ELU_SAMPLE)  # fmt: skip
 
 
 def _softplus(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0) -> Any:
@@ -158,12 +159,12 @@ def _softplus_emit(s: Any, x: Any, *, beta: float = 1.0, threshold: float = 20.0
 
 
 softplus_op = activation(
-    "softplus", numpy=_softplus, scalar=_softplus_emit, many_passes=True,
+    "softplus", second=True, numpy=_softplus, scalar=_softplus_emit, many_passes=True,
     vjp=dict(self=lambda grad, self, beta, threshold: grad.where(
         self * beta > threshold, grad * (self * beta).sigmoid())),
 )  # fmt: skip
 logsigmoid_op = activation(
-    "logsigmoid", node="LogSigmoidBackward0", many_passes=True,
+    "logsigmoid", node="LogSigmoidBackward0", second=True, many_passes=True,
     numpy=lambda x: np.subtract(np.minimum(x, 0), np.log1p(np.exp(-np.abs(x))), order="C"),
     scalar=lambda s, x: s.sub(s.minimum(x, s.const(0)), s.log1p(s.exp(s.neg(s.abs(x))))),
     vjp=dict(self=lambda grad, self: grad * (-self).sigmoid()),
@@ -221,7 +222,7 @@ def _gelu_vjp(grad: Any, self: Any, approximate: str) -> Any:
     return grad * (below + self * density)
 
 
-gelu_op = activation("gelu", numpy=_gelu, scalar=_gelu_emit, vjp=dict(self=_gelu_vjp),
+gelu_op = activation("gelu", second=True, numpy=_gelu, scalar=_gelu_emit, vjp=dict(self=_gelu_vjp),
                      many_passes=True)  # fmt: skip
 
 # --- halves and noise ----------------------------------------------------------------------------
@@ -250,6 +251,7 @@ def _glu_expand(self: Any, *, dim: int) -> Any:
 
 glu_op = define(
     "glu", "self -> result", numpy=_glu, lower=Decompose(_glu_expand), vjp=dict(self=_glu_vjp),
+    second=True,
     infer=lambda self, *, dim: TensorType(
         self.dtype, (*self.shape[:dim], self.shape[dim] // 2, *self.shape[dim + 1 :])),
     samples=lambda rng: [((rng.standard_normal((3, 4)),), dict(dim=1))],

@@ -159,9 +159,10 @@ def _nll_facts() -> dict[str, Any]:
                 vjp=dict(self=_nll_vjp))  # fmt: skip
 
 
-nll_loss = define("nll_loss", "self target weight? -> result total_weight", **_nll_facts())
+nll_loss = define("nll_loss", "self target weight? -> result total_weight", second=True,
+                  **_nll_facts())  # fmt: skip
 nll_loss2d = define("nll_loss2d", "self target weight? -> result total_weight",
-                    node="NllLoss2DBackward0", **_nll_facts())  # fmt: skip
+                    node="NllLoss2DBackward0", second=True, **_nll_facts())  # fmt: skip
 
 # --- margins -------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ embedding_op = define(
 )  # fmt: skip
 embedding_grad: Any = define(
     "embedding_grad", "self indices -> result", numpy=_embedding_grad, lower=Template("scatter"),
-    node="EmbeddingDenseBackward0", samples=_lookup_samples("grad", "indices", count=5),
+    node="EmbeddingDenseBackwardBackward0", samples=_lookup_samples("grad", "indices", count=5),
     infer=lambda self, indices, *, count, **_: TensorType(self.dtype, (count, self.shape[-1])),
     vjp=dict(self=_grad_rule), raises=of_count,
 )  # fmt: skip

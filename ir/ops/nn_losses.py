@@ -63,7 +63,7 @@ def _mse_vjp(grad: Any, self: Any, target: Any, reduction: str) -> Any:
 mse_loss = loss_entry(
     "mse_loss", "self target -> result", _mse,
     lambda self, target: (self - target) * (self - target), samples=_samples(),
-    vjp=dict(self=_mse_vjp, target=lambda grad, self, target, reduction: _mse_vjp(
+    second=True, vjp=dict(self=_mse_vjp, target=lambda grad, self, target, reduction: _mse_vjp(
         grad, target, self, reduction)),
 )  # fmt: skip
 
@@ -87,6 +87,7 @@ def _smooth_vjp(grad: Any, self: Any, target: Any, reduction: str, beta: float) 
 
 smooth_l1_loss = loss_entry(
     "smooth_l1_loss", "self target -> result", _smooth, _smooth_expand, samples=_samples(beta=0.7),
+    second=True,
     vjp=dict(self=_smooth_vjp, target=lambda grad, self, target, reduction, beta: _smooth_vjp(
         grad, target, self, reduction, beta)),
 )  # fmt: skip
@@ -110,6 +111,7 @@ def _huber_vjp(grad: Any, self: Any, target: Any, reduction: str, delta: float) 
 
 huber_loss = loss_entry(
     "huber_loss", "self target -> result", _huber, _huber_expand, samples=_samples(delta=0.7),
+    second=True,
     vjp=dict(self=_huber_vjp, target=lambda grad, self, target, reduction, delta: _huber_vjp(
         grad, target, self, reduction, delta)),
 )  # fmt: skip
@@ -144,7 +146,7 @@ def _bce_target(grad: Any, self: Any, target_type: Any, weight: Any, reduction: 
 
 binary_cross_entropy = loss_entry(
     "binary_cross_entropy", "self target weight? -> result", _bce, _bce_expand,
-    samples=_samples(3, 0.1, 0.9), vjp=dict(self=_bce_self, target=_bce_target),
+    samples=_samples(3, 0.1, 0.9), second=True, vjp=dict(self=_bce_self, target=_bce_target),
 )  # fmt: skip
 
 
@@ -204,5 +206,5 @@ def _soft_margin_vjp(grad: Any, self: Any, target: Any, reduction: str) -> Any:
 soft_margin_loss = loss_entry(
     "soft_margin_loss", "self target -> result", _soft_margin,
     lambda self, target: -logsigmoid_op(self * target), samples=_samples(),
-    vjp=dict(self=_soft_margin_vjp),
+    second=True, vjp=dict(self=_soft_margin_vjp),
 )  # fmt: skip

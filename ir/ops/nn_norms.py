@@ -73,7 +73,7 @@ def _norm_samples(*shapes: Ints, **attrs: Any) -> Any:
 
 layer_norm = define(
     "layer_norm", "self weight? bias? -> result mean var", numpy=_layer, infer=_layer_type,
-    lower=Decompose(_layer_expand), node="NativeLayerNormBackward0",
+    lower=Decompose(_layer_expand), node="NativeLayerNormBackward0", second=True,
     samples=_norm_samples((3, 4, 5), (4, 5), (4, 5), count=2, eps=1e-5), many_passes=True,
     vjp=dict(
         self=_layer_self,
@@ -242,7 +242,7 @@ def _batch_weight(grad_result: Any, self: Any, mean: Any, var: Any, eps: float) 
 
 batch_norm = define(
     "batch_norm", "self weight? bias? -> result mean var", numpy=_batch, infer=_batch_type,
-    lower=Decompose(_batch_expand), node="NativeBatchNormBackward0",
+    lower=Decompose(_batch_expand), node="NativeBatchNormBackward0", second=True,
     samples=_norm_samples((3, 4, 2), (4,), (4,), eps=1e-5), many_passes=True,
     vjp=dict(self=_batch_self, weight=_batch_weight,
              bias=lambda grad_result: _channel_sum(grad_result)),

@@ -26,6 +26,7 @@ def _scatter_into(x: np.ndarray, src: np.ndarray, place: Any) -> np.ndarray:
 
 select_op = view(
     "select", "self -> result", numpy=lambda x, *, dim, index: x[at(dim, index) + (...,)],
+    second=True,
     infer=lambda self, *, dim, index: TensorType(
         self.dtype, self.shape[:dim] + self.shape[dim + 1 :]),
     put=lambda base, patch, *, dim, index: select_scatter(base, patch, dim=dim, index=index),
@@ -73,7 +74,7 @@ def _slice_infer(self: TensorType, *, dim: int, start: int, stop: int, step: int
 
 
 slice_op = view(
-    "slice", "self -> result", infer=_slice_infer, shown={"stop": "end"},
+    "slice", "self -> result", second=True, infer=_slice_infer, shown={"stop": "end"},
     numpy=lambda x, *, dim, start, stop, step=1: x[at(dim, slice(start, stop, step))],
     put=lambda base, patch, *, dim, start, stop, step=1: slice_scatter(
         base, patch, dim=dim, start=start, stop=stop, step=step),
@@ -171,7 +172,7 @@ def _diagonal(x: np.ndarray, *, offset: int, dim1: int, dim2: int) -> np.ndarray
 
 
 diagonal_op = view(
-    "diagonal", "self -> result", numpy=_diagonal, restrides=True,
+    "diagonal", "self -> result", second=True, numpy=_diagonal, restrides=True,
     infer=_diagonal_infer,
     put=lambda base, patch, *, offset, dim1, dim2: diagonal_scatter(
         base, patch, offset=offset, dim1=dim1, dim2=dim2),

@@ -67,6 +67,7 @@ def _softmax_rule(grad: Any, result: Any, dim: int) -> Any:
 
 softmax_op = define(
     "softmax", "self -> result", numpy=_softmax, infer=lambda self, *, dim: self,
+    second="SoftmaxBackwardDataBackward0",
     lower=Decompose(_softmax_expand), samples=_samples, vjp=dict(self=_softmax_rule),
     many_passes=True,
 )  # fmt: skip
@@ -88,7 +89,8 @@ def _log_softmax_expand(self: Any, *, dim: int) -> Any:
 
 
 log_softmax_op = define(
-    "log_softmax", "self -> result", numpy=_log_softmax, infer=lambda self, *, dim: self,
+    "log_softmax", "self -> result", second="LogSoftmaxBackwardDataBackward0",
+    numpy=_log_softmax, infer=lambda self, *, dim: self,
     lower=Decompose(_log_softmax_expand), samples=_samples, many_passes=True,
     vjp=dict(self=lambda grad, result, dim: grad - result.exp() * total(grad, dim)),
 )  # fmt: skip
