@@ -48,7 +48,14 @@ def saved_attribute(node: Any, name: str) -> Any:
         if op.variadic == position:
             return tuple(node.input_type(k).shape for k in range(position, node.input_count()))
         return node.input_type(position).shape
-    return node.attrs[name] if name in node.attrs else op.defaults[name]
+    value = node.attrs[name] if name in node.attrs else op.defaults[name]
+    if name == "reduction":
+        return _REDUCTIONS.get(value, value)
+    # torch shows a number below 0 that is an index as the unsigned number of the same bits
+    return value + 2**64 if name in ("ignore_index", "padding_idx") and value < 0 else value
+
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # torch's enumeration
 
 
 def as_shown(value: Any) -> Any:

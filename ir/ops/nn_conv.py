@@ -223,7 +223,9 @@ def _samples(names: tuple[str, str], extra: str = "") -> Any:
 
 
 convolution = define(
-    "convolution", "self weight bias? -> result", second=True, numpy=_convolution, infer=_conv_type,
+    "convolution", "self weight bias? -> result", second=True,
+    shown={"self": "input", "self_sym_sizes": None, "weight_sym_sizes": None},
+    numpy=_convolution, infer=_conv_type,
     lower=Template("convolution"), samples=_samples(("input", "weight")), batch="fold",
     vjp=dict(
         self=lambda grad, weight, self_type, stride, padding, dilation, groups: conv_input(

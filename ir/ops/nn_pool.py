@@ -183,6 +183,7 @@ max_pool = define(
     "max_pool", "self -> result indices", numpy=_max_pool, infer=_max_pool_type,
     lower=Template("pool"), many_passes=True,
     node=lambda attrs: f"MaxPool{len(attrs['kernel'])}DWithIndicesBackward0", second=True,
+    shown={"indices": "result1", "kernel": "kernel_size"},
     samples=lambda rng: [((_distinct(rng, 2, 2, 5, 6),), {
         "kernel": (3, 2), "stride": (2, 1), "padding": (1, 0), "dilation": (1, 2),
         "ceil_mode": True})],
@@ -387,7 +388,7 @@ _AVG_SAMPLE = {"kernel": (3, 2), "stride": (2, 1), "padding": (1, 0), "ceil_mode
                "count_include_pad": False}  # fmt: skip
 avg_pool = define(
     "avg_pool", "self -> result", numpy=_avg_pool, infer=_avg_type, lower=Template("pool"),
-    second=True,
+    second=True, shown={"kernel": "kernel_size"},
     node=lambda attrs: f"AvgPool{len(attrs['kernel'])}DBackward0", many_passes=True,
     samples=lambda rng: [((rng.standard_normal((2, 2, 6, 4)),), dict(_AVG_SAMPLE))],
     vjp=dict(self=_avg_rule),

@@ -170,12 +170,14 @@ def _geometry(kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> dict
 _SAMPLE = _geometry((2, 3), (1, 2), (1, 2), (2, 1))
 im2col = define(
     "im2col", "self -> result", numpy=_im2col, infer=_im2col_type, node="Im2ColBackward0",
+    shown={"kernel": "kernel_size"},
     samples=lambda rng: [((rng.standard_normal((2, 3, 4, 5)),), dict(_SAMPLE))],
     vjp=dict(self=lambda grad, self_type, kernel, dilation, padding, stride: col2im(
         grad, size=self_type.shape[-2:], **_geometry(kernel, dilation, padding, stride))),
 )  # fmt: skip
 col2im: Any = define(
     "col2im", "self -> result", numpy=_col2im, node="Col2ImBackward0",
+    shown={"kernel": "kernel_size"},
     infer=lambda self, *, size, kernel, **_: TensorType(self.dtype, (
         *self.shape[:-2], self.shape[-2] // math.prod(kernel), *size)),
     samples=lambda rng: [((rng.standard_normal((2, 18, 15)),), {**_SAMPLE, "size": (4, 5)})],

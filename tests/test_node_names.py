@@ -1,4 +1,4 @@
-"""Gradients with history are printed with the node names of torch's backward kernels."""
+"""What nodes are called, those of gradients with history among them, and what they show."""
 
 import pytest
 import wengert as torch
@@ -62,3 +62,18 @@ def test_a_gradient_that_is_passed_on_keeps_its_name():
     x = leaf(3)
     (grad,) = torch.autograd.grad((x.view(3) ** 2).sum(), x, create_graph=True)
     assert grad.grad_fn.name() == "ViewBackward0"
+
+
+def test_saved_values_have_torchs_names():
+    x, image, weight = leaf(2, 2), leaf(1, 2, 4, 4), leaf(3, 2, 3, 3)
+    node = F.conv2d(image, weight, padding=1).grad_fn
+    assert node._saved_input is image and node._saved_weight is weight
+    assert node._saved_padding == node._saved_stride == (1, 1)
+    node = F.max_pool2d(image, 2).grad_fn
+    assert node._saved_kernel_size == (2, 2) and node._saved_result1.dtype is torch.int64
+    node = F.layer_norm(x, (2,)).grad_fn
+    assert node._saved_input is x and node._saved_result1.shape == (2, 1)
+    for reduction, number in (("none", 0), ("mean", 1), ("sum", 2)):
+        assert F.mse_loss(x, x.detach(), reduction=reduction).grad_fn._saved_reduction == number
+    node = F.cross_entropy(x, torch.tensor([0, 1])).grad_fn
+    assert node._saved_ignore_index == 2**64 - 100 and node._saved_target.tolist() == [0, 1]
