@@ -12,7 +12,10 @@ from .ir import types
 from .ir.arguments import must_be, warn_once
 from .ir.types import DType, default_dtype
 from .naming import found_in
+from .tracer.facts import WHERE
+from .tracer.placing import is_meta
 from .tracer.tensor import Tensor, device, require_cpu
+from .tracer.tensor import device as Device
 
 inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
 newaxis = None
@@ -103,6 +106,7 @@ class _Settings:
     precision = "highest"
     deterministic = False
     warn_only = False
+    has_device = False  # does `set_default_device` say where tensors lie?
 
 
 def get_num_threads() -> int:
@@ -162,13 +166,17 @@ def are_deterministic_algorithms_enabled() -> bool:
 
 
 def get_default_device() -> device:
-    """The CPU."""
-    return device("cpu")
+    """The device of the block `with torch.device(...)`, of `set_default_device`, or the CPU."""
+    return WHERE[-1] if WHERE else device("cpu")
 
 
 def set_default_device(device: Any) -> None:
-    """Accepts the CPU."""
-    require_cpu(device)
+    """set_default_device(device): where new tensors lie, the CPU (or None) or "meta"."""
+    if not is_meta(device):
+        require_cpu(device)
+    chosen = [] if device is None else [Device(device)]
+    WHERE[: _Settings.has_device] = chosen
+    _Settings.has_device = bool(chosen)
 
 
 def set_default_tensor_type(t: Any) -> None:

@@ -29,6 +29,7 @@ from ..ir.types import (
 )
 from ..ir.types import bool_ as bool_dtype
 from ..ir.value import Value
+from .placing import is_meta
 from .readers import expose
 from .tensor import Tensor, device, require_cpu
 
@@ -238,6 +239,10 @@ def to_dtype(value: Any, dtype: Any, copy: bool = False) -> Any:
 def _to(self: Any, *args: Any, **kwargs: Any) -> Any:
     """to(dtype), to(device, dtype), to(other): on the CPU only dtypes change."""
     given = _to_arguments(args, kwargs)
+    if is_meta(given.get("device")):
+        from .meta import without_values
+
+        return without_values(self if given.get("dtype") is None else self.to(given["dtype"]))
     require_cpu(given.get("device"))
     dtype = as_dtype(given.get("dtype"))
     cast = to_dtype(self, self.dtype if dtype is None else dtype, bool(given.get("copy", False)))

@@ -15,6 +15,7 @@ from ..ir.ops.layouts import order_of
 from ..ir.overriding import asking
 from ..ir.types import FLOAT, DType, default_dtype
 from .data import check_array, from_data, infer_dtype
+from .placing import is_meta, placed
 from .scalars import plain_number
 from .tensor import Tensor, require_cpu
 
@@ -41,6 +42,7 @@ def deliver(result: Tensor, requires_grad: bool, out: Any, name: str) -> Tensor:
     return out
 
 
+@placed
 def tensor(
     data: Any,
     *,
@@ -164,11 +166,12 @@ def size_given(name: str, size: tuple[Any, ...], named: dict[str, Any]) -> tuple
     return size
 
 
-zeros = _filled("zeros", 0)
-ones = _filled("ones", 1)
-empty = _filled("empty", 0)
+zeros = placed(_filled("zeros", 0))
+ones = placed(_filled("ones", 1))
+empty = placed(_filled("empty", 0))
 
 
+@placed
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
          requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
          out: Any = None) -> Tensor:  # fmt: skip
@@ -192,6 +195,8 @@ def _like(name: str, value: int) -> Any:
                  layout: Any = None, memory_format: Any = None,
                  pin_memory: bool = False) -> Tensor:  # fmt: skip
         require_value(name, input)
+        if is_meta(device):
+            return without_values(input, as_dtype(dtype, name), requires_grad)
         require_cpu(device, pin_memory)
         return full_like(input, value, dtype=dtype, requires_grad=requires_grad,
                          memory_format=memory_format)  # fmt: skip
@@ -204,6 +209,15 @@ def _like(name: str, value: int) -> Any:
 zeros_like = _like("zeros_like", 0)
 ones_like = _like("ones_like", 1)
 empty_like = _like("empty_like", 0)
+
+
+def without_values(input: Tensor, dtype: Any, requires_grad: bool) -> Tensor:
+    """A tensor like this one on the device "meta"; see Note [Meta tensors]."""
+    from .meta import without_values
+
+    plain = input.detach()
+    made = without_values(plain if dtype is None else plain.to(dtype))
+    return finish(made, requires_grad)
 
 
 @asking

@@ -80,11 +80,16 @@ class device:
         return device, (str(self),)
 
     def __enter__(self) -> device:
-        require_cpu(self)
+        if self.type != "meta":
+            require_cpu(self)
+        WHERE.append(self)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        pass
+        WHERE.pop()
+
+
+WHERE: list[device] = []  # of the blocks `with torch.device(...)` around, the innermost last
 
 
 _KNOWN_DEVICES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve",

@@ -23,6 +23,7 @@ from . import discrete, rejection, sampling
 from .convert import escape
 from .creation import deliver, finish, size_given
 from .generator import Generator, Snapshot
+from .placing import placed
 from .rounding import cast, scale_and_shift
 from .strided import preserve_format
 from .tensor import Tensor, require_cpu
@@ -182,8 +183,8 @@ def _maker(name: str, distribution: str) -> Any:
     return function
 
 
-rand = _maker("rand", "uniform")
-randn = _maker("randn", "normal")
+rand = placed(_maker("rand", "uniform"))
+randn = placed(_maker("randn", "normal"))
 
 
 def _maker_like(name: str, distribution: str) -> Any:
@@ -206,6 +207,7 @@ rand_like = _maker_like("rand_like", "uniform")
 randn_like = _maker_like("randn_like", "normal")
 
 
+@placed
 def randint(*args: Any, generator: Any = None, dtype: Any = None, device: Any = None,
             layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
             out: Any = None, **named: Any) -> Tensor:  # fmt: skip
@@ -241,6 +243,7 @@ def randint_like(input: Tensor, *args: Any, dtype: Any = None, **named: Any) -> 
     return randint(*args, size=tuple(input.shape), dtype=dtype or input.dtype, **named)
 
 
+@placed
 def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None,
              layout: Any = None, pin_memory: bool = False, requires_grad: bool = False,
              out: Any = None) -> Tensor:  # fmt: skip

@@ -29,6 +29,7 @@ from ..ir.types import (
     type_word,
 )
 from .creation import deliver, finish
+from .placing import placed
 from .strided import empty_strided
 from .tensor import Size, Tensor, require_cpu
 
@@ -38,6 +39,7 @@ questions.make_size = Size
 # --- ranges --------------------------------------------------------------------------------------
 
 
+@placed
 def arange(*bounds: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
            layout: Any = None, pin_memory: bool = False, out: Any = None,
            **named: Any) -> Tensor:  # fmt: skip
@@ -73,6 +75,7 @@ def refuse_bool(kernel: str, dtype: DType) -> None:
         raise no_kernel(kernel, dtype)
 
 
+@placed
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None,
              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
              out: Any = None) -> Tensor:  # fmt: skip
@@ -83,6 +86,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     return deliver(Tensor._wrap(stored(array, wanted), wanted), requires_grad, out, "linspace")
 
 
+@placed
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None,
              device: Any = None, requires_grad: bool = False, layout: Any = None,
              pin_memory: bool = False, out: Any = None) -> Tensor:  # fmt: skip
@@ -144,6 +148,7 @@ def stored(values: np.ndarray, dtype: DType) -> np.ndarray:
     return to_bfloat16(values) if dtype is bfloat16 else values.astype(dtype.storage)
 
 
+@placed
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
         requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
         out: Any = None) -> Tensor:  # fmt: skip

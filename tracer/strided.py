@@ -13,6 +13,7 @@ from ..ir.types import default_dtype
 from .convert import method
 from .creation import finish, legacy_tensor
 from .data import from_data
+from .placing import placed
 from .tensor import Tensor, require_cpu
 
 
@@ -65,6 +66,7 @@ def new_tensor(
     return finish(from_data(data, wanted), requires_grad)
 
 
+@placed
 def empty_strided(
     size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,

@@ -10,6 +10,7 @@ from ...ir.arguments import as_dtype
 from ...ir.types import BY_NAME, DType
 from ...tracer.creation import empty_like
 from ...tracer.modes import no_grad
+from ...tracer.placing import is_meta
 from ...tracer.tensor import Tensor, device, require_cpu
 from ..parameter import Parameter
 
@@ -72,12 +73,15 @@ class Conversion:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for parameter in self._parameters.values():
+        for name, parameter in self._parameters.items():
             if parameter is None:
                 continue
             with no_grad():
                 changed = fn(parameter)
             if changed is not parameter:
+                if changed.device != parameter.device:
+                    self._parameters[name] = Parameter(changed, parameter.requires_grad)
+                    continue
                 parameter.data = changed
             if parameter.grad is not None:
                 with no_grad():
@@ -123,8 +127,7 @@ class Conversion:
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
         """Same shapes, new memory."""
-        require_cpu(device)
-        return self._apply(empty_like, recurse=recurse)
+        return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
 
     def share_memory(self) -> Any:
         """The module itself: threads share memory anyway."""
@@ -133,7 +136,11 @@ class Conversion:
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """to(device), to(dtype), to(device, dtype), to(tensor)."""
         dtype, where = parse_to(args, kwargs)
+        if is_meta(where):
+            return self._apply(lambda t: t.to(where, dtype if t.is_floating_point() else None))
         require_cpu(where)
+        if where is not None:
+            refuse_meta(self)
         if dtype is None:
             return self._apply(lambda t: t)
         if not (dtype.is_floating_point or dtype.is_complex):
@@ -147,6 +154,17 @@ class Conversion:
                 stacklevel=2,
             )
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() or t.is_complex() else t)
+
+
+def refuse_meta(module: Any) -> None:
+    """Raises torch's error where values would be made out of nothing."""
+    for tensor in (*module.parameters(), *module.buffers()):
+        if tensor.is_meta:
+            raise NotImplementedError(
+                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() "
+                "instead of torch.nn.Module.to() when moving module from meta to a different "
+                "device."
+            )
 
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DType | None, Any]:

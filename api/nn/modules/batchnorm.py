@@ -36,7 +36,8 @@ class _NormBase(Module):
         tracked = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, **kind) if tracked else None)
         self.register_buffer("running_var", ones(num_features, **kind) if tracked else None)
-        self.register_buffer("num_batches_tracked", tensor(0, dtype=int64) if tracked else None)
+        count = tensor(0, dtype=int64, device=device) if tracked else None
+        self.register_buffer("num_batches_tracked", count)
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:

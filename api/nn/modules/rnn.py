@@ -177,7 +177,8 @@ class RNNBase(Module):
         return hx if permutation is None else hx.index_select(1, permutation)
 
     def _zero_state(self, input: Tensor, batch_sizes: Any) -> Any:
-        return zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype)
+        return zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype,
+                     device=input.device)  # fmt: skip
 
     def _unbatched_state(self, hx: Any, batched: bool) -> Any:
         if hx is None:
@@ -279,8 +280,16 @@ class LSTM(RNNBase):
 
     def _zero_state(self, input: Tensor, batch_sizes: Any) -> Any:
         return (
-            zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype),
-            zeros(self.get_expected_cell_size(input, batch_sizes), dtype=input.dtype),
+            zeros(
+                self.get_expected_hidden_size(input, batch_sizes),
+                dtype=input.dtype,
+                device=input.device,
+            ),
+            zeros(
+                self.get_expected_cell_size(input, batch_sizes),
+                dtype=input.dtype,
+                device=input.device,
+            ),
         )
 
     def _unbatched_state(self, hx: Any, batched: bool) -> Any:

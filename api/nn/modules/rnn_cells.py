@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...tracer.creation import zeros
 from ...tracer.tensor import Tensor
 from .. import init
 from ._making import new_parameter
@@ -54,7 +53,7 @@ class RNNCellBase(Module):
         if not batched:
             input = input.unsqueeze(0)
         if state is None:
-            state = (zeros(input.size(0), self.hidden_size, dtype=input.dtype),) * count
+            state = (input.new_zeros(input.size(0), self.hidden_size),) * count
         elif not batched:
             state = tuple(h.unsqueeze(0) for h in state)
         weights = Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh, None)
