@@ -77,3 +77,17 @@ def test_saved_values_have_torchs_names():
         assert F.mse_loss(x, x.detach(), reduction=reduction).grad_fn._saved_reduction == number
     node = F.cross_entropy(x, torch.tensor([0, 1])).grad_fn
     assert node._saved_ignore_index == 2**64 - 100 and node._saved_target.tolist() == [0, 1]
+
+
+def test_names_inside_compiled_functions_are_eagers():
+    x, seen = leaf(3), []
+
+    @torch.compile
+    def look(x):
+        (grad,) = torch.autograd.grad(x.tanh().relu().sum(), x, create_graph=True)
+        seen.append(grad.grad_fn.name())
+        return grad
+
+    for _ in range(3):
+        look(x)
+    assert seen == ["TanhBackwardBackward0"] * 3

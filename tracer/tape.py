@@ -7,7 +7,7 @@ import sys
 import weakref
 from typing import Any
 
-from ..ir.bind import notify
+from ..ir.bind import notify, state
 from ..ir.op import Frame, Op, fit
 from ..ir.places import add_package_folder, describe_place, line_of, user_place
 from ..ir.types import TensorType
@@ -208,7 +208,12 @@ class OpNode(Node, Frame):
             raise RuntimeError(self.saved.message())
         if kind is PackedSlots:
             return with_unpacked(self, lambda: self.plan.pull(self, grads))
-        return self.plan.pull(self, grads)
+        results = self.plan.pull(self, grads)
+        if self.op.second and state.grad_enabled:
+            from .derive import name_gradients
+
+            name_gradients(self, grads, results)
+        return results
 
     def release(self, freed: Freed) -> None:
         if self.saved:
