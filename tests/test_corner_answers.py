@@ -164,3 +164,21 @@ def test_autocast_casts_what_torch_casts(function, dtype):
     x = torch.ones(2, 2)
     with torch.autocast("cpu"):
         assert function(x, x.bfloat16()).dtype is getattr(torch, dtype)
+
+
+def test_classes_of_parameters_are_printed_inside_their_kind():
+    class Scale(torch.nn.Parameter):
+        pass
+
+    printed = "Parameter containing:\nParameter(Scale([1.], requires_grad=True))"
+    assert repr(Scale(torch.ones(1))) == printed
+
+
+def test_dual_tensors_ask_for_no_history_when_their_level_is_left():
+    from wengert.autograd import forward_ad
+
+    x, leaf = torch.ones(2), torch.ones(2, requires_grad=True)
+    with forward_ad.dual_level():
+        dual, of_leaf = forward_ad.make_dual(x, x), forward_ad.make_dual(leaf, x)
+    assert not dual.requires_grad and of_leaf.requires_grad and leaf.requires_grad
+    assert forward_ad.unpack_dual(dual).tangent is None

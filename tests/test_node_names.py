@@ -91,3 +91,8 @@ def test_names_inside_compiled_functions_are_eagers():
     for _ in range(3):
         look(x)
     assert seen == ["TanhBackwardBackward0"] * 3
+
+
+def test_nodes_without_a_derivative():
+    node = torch.heaviside(leaf(3), torch.ones(3)).grad_fn
+    assert node.name() == "torch::autograd::NotImplemented"

@@ -38,6 +38,7 @@ class Extra:
 _PUBLIC = ("_input_metadata", "_register_hook_dict", "_sequence_nr", "_set_sequence_nr",
            "metadata", "name", "next_functions", "register_hook", "register_prehook",
            "requires_grad")  # fmt: skip
+_NAMESPACED = ("CopyBackwards", "NotImplemented")
 _DUNDERS = tuple(name for name in dir(object)) + ("__call__",)
 
 
@@ -85,7 +86,7 @@ class Node:
     def name(self) -> str:
         """torch's name of the node."""
         kind = type(self).__name__  # all but those of generated code are named with their namespace
-        return f"torch::autograd::{kind}" if kind == "CopyBackwards" else kind
+        return f"torch::autograd::{kind}" if kind in _NAMESPACED else kind
 
     def apply(self, grads: list[Any]) -> list[Any]:
         """Gradients of all inputs, aligned with `edges`."""

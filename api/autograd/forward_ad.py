@@ -54,7 +54,9 @@ def exit_dual_level(*, level=None):
             "Trying to exit a forward AD level that was not the last one that was created. This is "
             "not supported."
         )
-    _levels.pop()
+    for dual, _ in _levels.pop():
+        if dual.is_leaf and dual.grad_fn is None:
+            dual.requires_grad_(False)  # it was its tangent that asked for history
     display.unpack = None
 
 

@@ -44,7 +44,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return marked
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return "Parameter containing:\n" + super().__repr__()
+        text = super().__repr__()
+        return f"Parameter containing:\n{text if type(self) is Parameter else f'Parameter({text})'}"
 
     __str__ = __repr__
 
