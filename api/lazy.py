@@ -45,7 +45,7 @@ NAMES = {
         ("sparse_bsc", "sparse_bsc_tensor", "sparse_bsr", "sparse_bsr_tensor",
          "sparse_compressed_tensor", "sparse_coo", "sparse_coo_tensor", "sparse_csc",
          "sparse_csc_tensor", "sparse_csr", "sparse_csr_tensor", "spmm"), "sparse"),
-    **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "lowrank"),
+    **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "lowrank"),
     **dict.fromkeys(
         ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
          "HalfTensor", "IntTensor", "LongTensor", "ShortTensor"), "legacy"),

@@ -182,3 +182,24 @@ def test_dual_tensors_ask_for_no_history_when_their_level_is_left():
         dual, of_leaf = forward_ad.make_dual(x, x), forward_ad.make_dual(leaf, x)
     assert not dual.requires_grad and of_leaf.requires_grad and leaf.requires_grad
     assert forward_ad.unpack_dual(dual).tangent is None
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("with_b", [True, False])
+def test_some_eigenpairs(largest, with_b):
+    torch.manual_seed(0)
+    root = torch.randn(2, 9, 9, dtype=torch.float64)
+    A = root @ root.mT
+    B = torch.diag(torch.arange(1.0, 10.0, dtype=torch.float64)) if with_b else None
+    E, X = torch.lobpcg(A, k=2, B=B, largest=largest)
+    assert E.shape == (2, 2) and X.shape == (2, 9, 2)
+    right = X if B is None else B @ X
+    torch.testing.assert_close(A @ X, right * E[:, None])
+    every = torch.linalg.eigvals(A if B is None else torch.linalg.solve(B, A)).real.sort(-1)[0]
+    torch.testing.assert_close(E, every.flip(-1)[:, :2] if largest else every[:, :2])
+
+
+def test_eigenpairs_from_a_start_and_of_a_sparse_matrix():
+    A = torch.diag(torch.arange(1.0, 13.0))
+    assert torch.lobpcg(A, X=torch.ones(12, 2))[0].tolist() == [12, 11]
+    assert torch.lobpcg(A.to_sparse())[0].tolist() == [12]
