@@ -302,7 +302,19 @@ def chunk_shape(m: int, n: int, k: int, core: Core) -> tuple[int, int]:
     rows = -(-m // tile.rows)
     down = max(1, -(-m // core.block_rows))
     across = max(1, min(-(-wanted // down), width // (2 * core.pack_columns)))
-    few = max(1, min(8, rows // 8))  # tiles, in which the next panel of B is asked for
+    # tiles in which the next panel of B is asked for, if it does not stay in L1
+    few = max(1, min(8 if depth * tile.columns * core.size > 2**15 else 2, rows // 8))
     down = max(down, min(wanted // across, rows // few))
     columns = -(-width // tile.columns)
-    return -(-rows // down) * tile.rows, -(-columns // across) * tile.columns
+    high, broad = shared_evenly(rows, -(-rows // down), across), -(-columns // across)
+    return high * tile.rows, broad * tile.columns
+
+
+def shared_evenly(rows: int, most: int, across: int) -> int:
+    """Tiles of rows per chunk, of so many at most and a quarter of that at least, with which the
+    busier of two threads has the least to do."""
+
+    def busier(part: int) -> int:
+        return -(-(-(-rows // part) * across) // 2) * part
+
+    return min(range(most, max(1, most // 4) - 1, -1), key=busier)
