@@ -131,6 +131,30 @@ class _Uninitialized:
     __str__ = __repr__
 
 
+def _refusing(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {name}. This error happens when you "
+            "are using a `LazyModule` or explicitly manipulating `torch.nn.parameter."
+            f"{type(self).__name__}` objects. When using LazyModules Call `forward` with a dummy "
+            "batch to initialize the parameters before calling torch functions"
+        )
+
+    return method
+
+
+# What asks for elements, or for their number.
+for _name in ("add", "sub", "mul", "truediv", "matmul", "pow", "radd", "rsub", "rmul", "rtruediv",
+              "neg", "getitem", "setitem", "len", "lt", "gt", "le", "ge"):  # fmt: skip
+    setattr(_Uninitialized, f"__{_name}__", _refusing(_name))
+for _name in ("abs", "add", "argmax", "clone", "copy_", "dim", "div", "exp", "fill_", "flatten",
+              "item", "log", "matmul", "max", "mean", "min", "mul", "mul_", "add_", "nelement",
+              "norm", "normal_", "numel", "numpy", "permute", "pow", "reshape", "sqrt", "std",
+              "sub", "sum", "t", "tolist", "transpose", "uniform_", "unsqueeze", "var", "view",
+              "zero_"):  # fmt: skip
+    setattr(_Uninitialized, _name, _refusing(_name))
+
+
 class UninitializedParameter(_Uninitialized, Parameter):
     """UninitializedParameter(requires_grad=True, device=None, dtype=None)."""
 
