@@ -12,8 +12,8 @@ import numpy as np
 from .arrivals import arrivals, left_to_read
 from .custom_backwards import Careful, gradients
 from .executor import Executor
-from .expanding import Unreadable, edges_of
-from .in_part import serve
+from .expanding import Unreadable, edges_of, ops_after
+from .in_part import same_bytes, serve
 from .ir.bind import state
 from .ir.graph import RANDOM, RESULT, WRITE
 from .ir.partition import Partition
@@ -56,12 +56,6 @@ def is_held_elsewhere(tensor: Tensor) -> bool:
     if array is owner:
         return sys.getrefcount(owner) > ours + 1
     return sys.getrefcount(owner) > ours or sys.getrefcount(array) > 3
-
-
-def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
-    """Are two arrays of one dtype and shape the same, NaN by NaN?"""
-    a, b = (np.atleast_1d(np.ascontiguousarray(x)).view(np.uint8) for x in (a, b))
-    return bool((a == b).all())
 
 
 class Split:
@@ -120,7 +114,7 @@ class Split:
         if known is None:
             graph = self.function.trace
             known = left_to_read(graph, self.wanted, self.values_of(given), silent, at)
-            known = self.lefts[given, silent, at] = known & self.as_eager.read_inputs
+            known = self.lefts[given, silent, at] = known & self.as_eager.inputs
         return known
 
     def connect(self, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
@@ -149,11 +143,12 @@ class CompiledFunctionBackward(Node):
 
     __module__ = "builtins"
     joins = True
-    __slots__ = ("before", "expansion", "exposed", "freed", "given", "held", "inputs", "numbers",
-                 "reference", "saved", "spent", "split", "states", "unmade",
+    __slots__ = ("arrived", "before", "expansion", "exposed", "freed", "given", "held", "inputs",
+                 "numbers", "reference", "saved", "spent", "split", "states", "unmade",
                  "versions")  # fmt: skip
     new_slots = NEW_SLOTS
     freed: Any
+    arrived: Any  # the gradients that arrived last, until leaves are served; set by `apply`
     numbers: tuple[int, ...]  # the gradients that arrived last
     spent: frozenset[int]  # those that may not arrive again
     states: Sequence[Any]  # of the generators before the call
@@ -250,13 +245,22 @@ class CompiledFunctionBackward(Node):
 
     def left_to_read(self, silent: frozenset[int], at: int | None) -> Any:
         if at is None:
-            return self.split.as_eager.read_inputs
+            return self.split.as_eager.inputs
         return self.split.left_to_read(self.numbers, silent, at)
+
+    def ops_after(self, part: Any) -> Any:
+        return ops_after(self, part)
 
     def kept(self) -> Any:
         if self.reference is None:
             self.watch_inputs()
         return self.inputs, self.held, self.before, self.spent
+
+    def exposed_now(self) -> dict[int, np.ndarray]:
+        """Inputs that eager has kept, and NumPy's users may write to, but those in `exposed`."""
+        kept = self.split.as_eager.inputs
+        return {k: memory_of(tensor).copy() for k, tensor in enumerate(self.inputs)
+                if k in kept and k not in self.exposed and is_held_elsewhere(tensor)}  # fmt: skip
 
     def watched(self, kept: Any = ((),)) -> Any:
         return self.inputs or kept[0]
@@ -284,7 +288,7 @@ class CompiledFunctionBackward(Node):
         return any(storage.version != version for _, storage, version in held)
 
     def apply(self, grads: list[Any]) -> list[Any]:
-        self.numbers = numbers_of(grads)
+        self.numbers, self.arrived = numbers_of(grads), grads
         try:
             if self.expansion is not None:
                 raise Unreadable("" if self.freed is None else self.freed.message())

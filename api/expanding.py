@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .in_part import Part
+from .in_part import Part, Served
 from .ir.bind import state
 from .ir.graph import RANDOM, RESULT, Graph
 from .ir.inline import inline
@@ -76,6 +76,24 @@ def edges_of(node: Any, error: Unreadable) -> list[Any]:
     return [node.expansion.edges[number] for number in node.numbers]
 
 
+def ops_after(node: Any, part: Part) -> list[Any]:
+    """The same where hooks wrote after some leaves were served; see Note [Hooks that write]."""
+    edges = list(node.edges)
+    for k in part.served:
+        edges[k] = Served(edges[k])
+    edges[part.served[-1]].then = lambda: bring_up_to_date(node, node.expansion)
+    for k in part.served:
+        edges[k] = edges[k], 0
+    mode, token = state.grad_enabled, quiet()
+    state.grad_enabled = True
+    try:
+        node.expansion = expansion(node, edges)
+    finally:
+        state.grad_enabled = mode
+        restore(token)
+    return [node.expansion.edges[number] for number in part.numbers]
+
+
 def is_unreadable(node: Any) -> bool:
     """Will it raise, since what it saved was written or freed?"""
     if isinstance(getattr(node, "saved", None) or getattr(node, "_saved", None), Freed):
@@ -83,24 +101,25 @@ def is_unreadable(node: Any) -> bool:
     return any(storage_of(entry).version != version for entry, version in saved_in(node))
 
 
-def expansion(node: Any) -> Expansion:
-    """The ops run again."""
+def expansion(node: Any, edges: Any = None) -> Expansion:
+    """The ops run again. Where `edges` are given they lead there, and what was saved stays."""
     function = node.split.function
     graph = function.trace
     alive = node.inputs is not None
     if alive and node.exposed:
         node.notice_writes()
     values = inputs_before(node) if alive else zeros(graph)
-    link(values, node.split.wanted, node.edges)
+    link(values, node.split.wanted, node.edges if edges is None else edges)
     outputs = inline(graph, values, again=True, run=function.customs.run)
     results = [t for t, o in zip(outputs, graph.outputs) if o.kind == RESULT]
     differentiable = [results[k] for k in function.differentiable]
     for number in node.spent:
         for inner in behind(differentiable[number], node.edges):
             inner.release(node.freed)
-    edges = [(tensor._node, tensor._nr) for tensor in differentiable]
-    made = Expansion(edges, values, results, node.results_held())
-    bring_up_to_date(node, made)
+    roots = [(tensor._node, tensor._nr) for tensor in differentiable]
+    made = Expansion(roots, values, results, node.results_held())
+    if edges is None:
+        bring_up_to_date(node, made)
     return made
 
 

@@ -9,22 +9,29 @@ Note [Freed in part]
     A hook that runs before another raises may write what the node was given. That is copied before,
     where ops that backward has not come to have values made of it. An optimizer that steps in hooks
     writes a parameter when backward has come to all that is made of it: nothing is copied for it.
+
+Note [Hooks that write]
+    Where such a hook does not raise, eager goes on with what it wrote. A compiled node has computed
+    all gradients by then, so they are not used: its ops run in its place, from the beginning, with
+    what they were given. Leaves that were served get nothing (`Served`), and at the last of them
+    what was saved becomes what it is now.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from .tracer.derive import is_silent
-from .tracer.engine import Ready
+from .tracer.engine import Expanded, Ready
 from .tracer.pending import memory_of
 from .tracer.reaching import count_dependencies
 from .tracer.readers import readers, reads_later
 from .tracer.storage import owner_of
-from .tracer.tape import AccumulateGrad
+from .tracer.tape import AccumulateGrad, Node
 
 
 def serve(node: Any, freed: Any, needed: Any) -> Any:
@@ -32,17 +39,44 @@ def serve(node: Any, freed: Any, needed: Any) -> Any:
     leaves = {k: e[0] for k, e in enumerate(node.edges)
               if e is not None and e[0].__class__ is AccumulateGrad}  # fmt: skip
     silent = frozenset(k for k, leaf in leaves.items() if is_silent(leaf))
-    order: Sequence[int] = ()
+    order: Any = ()
     if len(silent) < len(leaves):
         order = [k for k in node.order(silent) if k in leaves]
     is_all = needed is None or len(needed) == sum(edge is not None for edge in node.edges)
-    if freed is None or (is_all and not order):
-        if freed is not None:
-            node.release(freed)
-        return order, None
-    part = Part(node, needed, is_all, silent)
-    node.release(freed)
-    return part.noting(order), part
+    if not order and (freed is None or is_all):
+        part = None
+    else:
+        part = Part(node, needed, is_all, silent, freed is None)
+        order = part.noting(order)
+    node.arrived = None
+    if freed is not None:
+        node.release(freed)
+    return order, part
+
+
+def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
+    """Are two arrays of one dtype and shape the same, NaN by NaN?"""
+    a, b = (np.atleast_1d(np.ascontiguousarray(x)).view(np.uint8) for x in (a, b))
+    return bool((a == b).all())
+
+
+class Served(Node):
+    """Stands before a leaf that was served: the gradient that comes next is not for it.
+
+    `then` is called when it comes.
+    """
+
+    def __init__(self, edge: Any, then: Any = None):
+        self.edges, self.edge, self.then = (), edge, then
+        self.sequence, self.place, self.extra = sys.maxsize, None, None
+
+    def apply(self, grads: list[Any]) -> list[Any]:
+        if self.edges:
+            return grads
+        self.edges = (self.edge,)
+        if self.then is not None:
+            self.then()
+        return []
 
 
 class Part:
@@ -52,22 +86,28 @@ class Part:
     these are all. `last` is the edge to a leaf whose hook raised.
     """
 
-    __slots__ = ("__weakref__", "at", "before", "exposed", "is_all", "kept", "last", "needed",
-                 "node", "numbers", "reference", "silent")  # fmt: skip
+    __slots__ = ("__weakref__", "arrived", "at", "before", "exposed", "is_all", "kept", "last",
+                 "needed", "node", "numbers", "reference", "retains", "served",
+                 "silent")  # fmt: skip
 
     def __init__(self, node: Any, needed: Collection[int] | None, is_all: bool,
-                 silent: frozenset[int]):  # fmt: skip
+                 silent: frozenset[int], retains: bool):  # fmt: skip
         self.needed, self.numbers, self.last = needed, node.numbers, None
-        self.is_all, self.silent = is_all, silent
+        self.is_all, self.silent, self.retains = is_all, silent, retains
+        self.arrived = [grad for grad in node.arrived or () if grad is not None]
+        self.served: list[int] = []  # edges
         self.at: int | None = None  # the edge to the leaf that is being served
         self.node, self.kept = node, node.kept()
         self.before: dict[int, np.ndarray] = {}  # inputs that hooks wrote
         self.exposed: dict[int, np.ndarray] = {}  # those that they may write without a word
-        self.reference = reads_later(self) if node.watched() else None
+        self.reference = None
+        if node.watched():
+            self.reference, self.exposed = reads_later(self), node.exposed_now()
 
     def noting(self, order: Sequence[int]) -> Iterator[int]:
         for position in order:
             self.at = position
+            self.served.append(position)
             yield position
 
     def before_write(self, owner: np.ndarray) -> None:
@@ -84,17 +124,41 @@ class Part:
                  if k not in known and owner_of(array) is owner}  # fmt: skip
         if not found:
             return {}
-        whole = self.needed is not None or self.at is None
-        left = self.node.left_to_read(self.silent, None if whole else self.at)
+        left = self.left()
         return {k: array.copy() for k, array in found.items() if k in left}
+
+    def left(self) -> Any:
+        """The inputs that ops are made of to which backward has not come."""
+        whole = self.needed is not None or self.at is None
+        return self.node.left_to_read(self.silent, None if whole else self.at)
+
+    def is_overtaken(self) -> bool:
+        """Has a hook written what ops are made of to which backward has not come?"""
+        node, watched = self.node, self.node.watched(self.kept)
+        exposed = {**node.exposed, **self.exposed} if watched else {}
+        arrays = {k: (array, memory_of(watched[k])) for k, array in exposed.items()}
+        written = [k for k, both in arrays.items() if not same_bytes(*both)]
+        return bool(self.before or (written and not self.left().isdisjoint(written)))
+
+    def by_ops(self, node: Any, edges: list[Any]) -> Expanded:
+        """See Note [Hooks that write]; `edges` are those that are left."""
+        readers.discard(self.reference)
+        if not self.retains:
+            node.take_back(self.kept, self.before, self.exposed)
+        else:
+            node.before = {**self.before, **(node.before or {})} or None
+            node.exposed = {**self.exposed, **node.exposed}
+        roots, arrived = node.ops_after(self), self.arrived
+        self.kept = self.node = self.arrived = None
+        return Expanded(RuntimeError(""), roots, arrived, edges)
 
     def settle(self, node: Any) -> None:
         """No hook will run: the node takes back what its next backward needs, if one can be."""
         readers.discard(self.reference)
-        if not self.is_all:
+        if not self.is_all and not self.retains:
             node.take_back(self.kept, self.before, self.exposed)
             node.expansion = self
-        self.kept = self.node = None
+        self.kept = self.node = self.arrived = None
 
     def stop(self, node: Any, last: int) -> None:
         """A hook raised while the leaf of that edge was served."""

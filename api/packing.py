@@ -220,6 +220,7 @@ class CompiledFunctionBackward(Node):
     __module__ = "builtins"
     joins = True
     freed: Any = None
+    arrived: Any = None
     expansion: Any = None  # see Note [Packed in part]
     numbers: tuple[int, ...] = ()  # the gradients that arrived last
     passed: frozenset[int] = frozenset()  # the nodes of the graph that are freed

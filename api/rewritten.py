@@ -36,6 +36,11 @@ class AsEager:
         self._looked_at: dict[tuple[int, ...], frozenset[int]] = {}
         self.read_inputs = {k for k, i in enumerate(forward.inputs) if i.var in read}
 
+    @property
+    def inputs(self) -> frozenset[int]:
+        """The inputs that eager keeps, or of which values are made that it keeps."""
+        return frozenset({*self.read_inputs, *self.saved_inputs})
+
     def looked_at(self, given: tuple[int, ...]) -> frozenset[int]:
         """Which of `saved_inputs` eager looks at when these gradients arrive."""
         if given not in self._looked_at:

@@ -53,12 +53,13 @@ current = _Current()
 class Expanded(RuntimeError):
     """A node that stands for several can't run as one: they shall run in its place.
 
-    `roots` and `grads` are edges into them, and the gradients that arrived there.
+    `roots` and `grads` are edges into them, and the gradients that arrived there; `edges` are those
+    of the node that it has not passed on yet, if not all.
     """
 
-    def __init__(self, error: BaseException, roots: list[Any], grads: list[Any]):
+    def __init__(self, error: BaseException, roots: list[Any], grads: list[Any], edges: Any = None):
         super().__init__(str(error))
-        self.roots, self.grads = roots, grads
+        self.roots, self.grads, self.edges = roots, grads, edges
 
 
 class Ready:
@@ -240,6 +241,10 @@ class Run:
                     ready.push(follow)
                 for leaf in (*leaves, *ready.leaves()):
                     self.arrive(leaf, buffers.pop(leaf, None) or [None])
+                if part is not None and part.is_overtaken():
+                    raise part.by_ops(node, [e for e in edges if e is not None])
+        except Expanded:
+            raise
         except BaseException:
             if part is not None:
                 part.stop(node, position)
@@ -266,7 +271,8 @@ class Run:
         for target in dict.fromkeys(root for root, _ in inner):
             if waiting[target] == 0 and (self.needed is None or self.will_run(target)):
                 ready.push(target)
-        self.pass_by(node.edges, ready, buffers)
+        edges = node.edges if expanded.edges is None else expanded.edges
+        self.pass_by(edges, ready, buffers)
 
     def pass_by(self, edges: Any, ready: Ready, buffers: Any) -> None:
         """Of these edges of a node that stands for several, eager has none that it comes to.

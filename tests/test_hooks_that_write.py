@@ -1,0 +1,77 @@
+"""A hook of a leaf writes in the middle of a backward: what ops read that come later is what it
+wrote, or an error, behind compiled calls as in eager."""
+
+import itertools
+
+import pytest
+import wengert as torch
+from test_backward_stopped import attempt, chain, close, leaves, left, products, sums, two
+from test_stopped_in_part import HOW, mixed, three, write
+
+
+def written(function, writer, target, how, result, retain):
+    tensors, log = leaves(), []
+    writes = write(tensors[target], how)
+
+    def hook(leaf):
+        log.append(("wrote", left(tensors)))
+        with torch.no_grad():
+            writes()
+
+    tensors[writer].register_post_accumulate_grad_hook(hook)
+    for k, tensor in enumerate(tensors):
+        tensor.register_hook(lambda grad, k=k: log.append(("leaf", k)))
+    for _ in range(3):
+        results = function(*tensors)
+        results = results if isinstance(results, tuple) else (results,)
+        chosen = results[result % len(results)]
+        log.append((attempt(lambda: chosen.backward(retain_graph=retain)), left(tensors)))  # noqa: B023
+        for tensor in tensors:
+            tensor.grad = None
+    return log
+
+
+@pytest.mark.parametrize("retain", [False, True], ids=["freed", "retained"])
+@pytest.mark.parametrize("result", range(2))
+@pytest.mark.parametrize("body", [two, three, chain, products, mixed, sums])
+def test_what_hooks_wrote_is_read(body, result, retain, monkeypatch):
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+    for writer, target, how in itertools.product(range(4), range(4), HOW):
+        call = (writer, target, how, result, retain)
+        assert close(written(torch.compile(body), *call), written(body, *call)), call
+
+
+def test_behind_another_call():
+    """The gradient that is handed on is made of what was written, too."""
+
+    def run(wrap):
+        (a, b, c, d), log = leaves(), []
+        first, second = wrap(lambda a, b: (a * b).tanh()), wrap(lambda y, c, d: (y * c).exp() + d)
+
+        def hook(leaf):
+            with torch.no_grad():
+                c.data.mul_(2.0)
+
+        d.register_post_accumulate_grad_hook(hook)
+        for _ in range(4):
+            log.append((attempt(second(first(a, b), c, d).sum().backward), left((a, b, c, d))))
+        return log
+
+    assert close(run(torch.compile), run(lambda f: f))
+
+
+def test_gradients_that_were_asked_for():
+    def run(wrap):
+        (a, b, c, d), log = leaves(), []
+
+        def hook(grad):
+            with torch.no_grad():
+                b.data.mul_(2.0)
+
+        c.register_hook(hook)
+        for _ in range(4):
+            y = wrap(chain)(a, b, c, d)
+            log.append([g.tolist() for g in torch.autograd.grad(y, (c, a, d))])
+        return log
+
+    assert close(run(torch.compile), run(lambda f: f))
