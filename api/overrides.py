@@ -37,6 +37,9 @@ def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
     """handle_torch_function(function, relevant_args, *args): what the first of them answers."""
+    if not callable(public_api):
+        raise TypeError("handle_torch_function(): argument 'public_api' must be a function, not "
+                        f"{type(public_api).__name__}")  # fmt: skip
     return answer(public_api, in_order(relevant_args), args, kwargs)
 
 

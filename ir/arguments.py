@@ -121,7 +121,8 @@ repeating = [False]  # does it say things again, as `set_warn_always` asks?
 
 
 def warn_once(message: str) -> None:
-    """Warns at the user's line, the first time only: nobody who looks on need know."""
+    """Warns at the user's line, the first time only: nobody who records a graph need know."""
+    notify("warned_once")
     if message not in _SAID or repeating[0]:
         _SAID.add(message)
         _warn(message, UserWarning, stacklevel=user_level())

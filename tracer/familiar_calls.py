@@ -196,7 +196,7 @@ class Watch:
 
     aliased = backward_ran = branched = checked = compared = copied = custom_function = refuse
     detached = escaped = flag_changed = from_array = grad_read = grad_set = handed = refuse
-    hooked = looking = made = reseeded = value_asked = warned = written = refuse
+    hooked = looking = made = reseeded = value_asked = warned = warned_once = written = refuse
 
     def is_repeatable(self) -> bool:
         """Does what was seen depend on the description of the call alone?"""

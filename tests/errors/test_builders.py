@@ -96,7 +96,7 @@ def test_formulas_are_arithmetic_of_sizes():
 
 def test_random_results_without_a_derivative_say_so():
     with pytest.raises(NotImplementedError, match="the derivative for this random function"):
-        drawing._no_slope((), 0, "NotImplemented")
+        drawing._no_slope(None, (), 0, "NotImplemented")
 
 
 def test_eigenvalues_that_do_not_converge():
