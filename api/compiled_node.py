@@ -19,6 +19,7 @@ from .ir.graph import RANDOM, RESULT, WRITE
 from .ir.partition import Partition
 from .ir.types import TensorType, uint8
 from .rewritten import AsEager
+from .shared import Shared, shared_by
 from .to_leaves import ToLeaves
 from .tracer.batching import any_batched
 from .tracer.eager import history
@@ -65,7 +66,8 @@ class Split:
     """
 
     __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function", "lefts",
-                 "orders", "overwritten", "parts", "rereads", "to_leaves", "wanted")  # fmt: skip
+                 "orders", "overwritten", "parts", "rereads", "shared", "to_leaves",
+                 "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
@@ -80,8 +82,12 @@ class Split:
         written = {o.target for o in function.trace.outputs
                    if o.kind == WRITE and inputs[o.target].kind != RANDOM}  # fmt: skip
         self.overwritten = sorted(written & as_eager.read_inputs)
+        self.shared: Shared = shared_by(self)
         self.rereads = bool(
-            function.held or parts.rereads or {*parts.saved_inputs} != {*as_eager.saved_inputs}
+            function.held
+            or parts.rereads
+            or {*parts.saved_inputs} != {*as_eager.saved_inputs}
+            or self.shared.goes_on()
         )
 
     @property
@@ -103,7 +109,7 @@ class Split:
             self.orders[given, silent] = known
         return known
 
-    def values_of(self, given: tuple[int, ...]) -> list[Any]:
+    def values_of(self, given: Sequence[int]) -> list[Any]:
         """The results that these gradients are of, in the recorded graph."""
         results = [o.var for o in self.function.trace.outputs if o.kind == RESULT]
         return [results[self.function.differentiable[k]] for k in given]
@@ -131,9 +137,9 @@ class Split:
 NOTHING: Mapping[int, np.ndarray] = MappingProxyType({})
 # what is in the slots of a new node, beside what the call gives
 NEW_SLOTS: tuple[tuple[str, Any], ...] = (
-    ("before", None), ("expansion", None), ("exposed", NOTHING), ("extra", None), ("freed", None),
-    ("given", NOTHING),
-    ("held", None), ("numbers", ()), ("reference", None), ("spent", frozenset()), ("states", ()),
+    ("before", None), ("came", frozenset()), ("expansion", None), ("exposed", NOTHING),
+    ("extra", None), ("freed", None), ("given", NOTHING),
+    ("held", None), ("numbers", ()), ("reference", None), ("states", ()),
     ("unmade", ()),
 )  # fmt: skip
 
@@ -143,14 +149,14 @@ class CompiledFunctionBackward(Node):
 
     __module__ = "builtins"
     joins = True
-    __slots__ = ("arrived", "before", "expansion", "exposed", "freed", "given", "held", "inputs",
-                 "numbers", "reference", "saved", "spent", "split", "states", "unmade",
+    __slots__ = ("arrived", "before", "came", "expansion", "exposed", "freed", "given", "held",
+                 "inputs", "numbers", "reference", "saved", "split", "states", "unmade",
                  "versions")  # fmt: skip
     new_slots = NEW_SLOTS
     freed: Any
     arrived: Any  # the gradients that arrived last, until leaves are served; set by `apply`
     numbers: tuple[int, ...]  # the gradients that arrived last
-    spent: frozenset[int]  # those that may not arrive again
+    came: frozenset[int]  # those that freed what is behind them; see Note [Shared histories]
     states: Sequence[Any]  # of the generators before the call
     held: tuple[Any, ...] | None  # see `results_held`
     reference: Any  # among `readers`
@@ -254,7 +260,7 @@ class CompiledFunctionBackward(Node):
     def kept(self) -> Any:
         if self.reference is None:
             self.watch_inputs()
-        return self.inputs, self.held, self.before, self.spent
+        return self.inputs, self.held, self.before, self.came
 
     def exposed_now(self) -> dict[int, np.ndarray]:
         """Inputs that eager has kept, and NumPy's users may write to, but those in `exposed`."""
@@ -266,7 +272,7 @@ class CompiledFunctionBackward(Node):
         return self.inputs or kept[0]
 
     def take_back(self, kept: Any, before: Any, exposed: Any) -> None:
-        self.inputs, self.held, known, self.spent = kept
+        self.inputs, self.held, known, self.came = kept
         self.before = {**before, **(known or {})} or None
         self.exposed = {**exposed, **self.exposed}
         self.watch_inputs()
@@ -292,7 +298,7 @@ class CompiledFunctionBackward(Node):
         try:
             if self.expansion is not None:
                 raise Unreadable("" if self.freed is None else self.freed.message())
-            if self.freed is not None and not self.spent.isdisjoint(self.numbers):
+            if self.came and self.split.shared.is_met(self.came, self.numbers):
                 raise Unreadable(self.freed.message())
             return self.gradients(grads)
         except Unreadable as error:
@@ -355,9 +361,10 @@ class CompiledFunctionBackward(Node):
         if self.inputs is None:
             return
         kept = {} if self.before is None else self.before
+        left = self.split.shared.left(self.came) if self.came else None
         for k, tensor in enumerate(self.inputs):
             array = memory_of(tensor)
-            if k not in kept and owner_of(array) is owner:
+            if k not in kept and owner_of(array) is owner and (left is None or k in left):
                 kept[k] = array.copy()
         held = self.results_held().values()
         if kept or any(owner_of(array) is owner for array, *_ in held):
@@ -424,10 +431,8 @@ class CompiledFunctionBackward(Node):
 
     def release(self, freed: Any) -> None:
         self.freed = freed
-        spends = self.split.function.spends
-        for number in self.numbers:
-            self.spent = self.spent | spends[number]
-        if len(self.spent) == len(spends):
+        self.came = self.came.union(self.numbers)
+        if not self.split.shared.left(self.came):
             self.let_go()
 
     def let_go(self) -> None:

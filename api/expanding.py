@@ -113,7 +113,7 @@ def expansion(node: Any, edges: Any = None) -> Expansion:
     outputs = inline(graph, values, again=True, run=function.customs.run)
     results = [t for t, o in zip(outputs, graph.outputs) if o.kind == RESULT]
     differentiable = [results[k] for k in function.differentiable]
-    for number in node.spent:
+    for number in node.came if alive else range(len(differentiable)):
         for inner in behind(differentiable[number], node.edges):
             inner.release(node.freed)
     roots = [(tensor._node, tensor._nr) for tensor in differentiable]

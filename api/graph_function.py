@@ -41,13 +41,14 @@ class GraphFunction:
         needs: list[int] | None = None,
         volatile: tuple[int, ...] = (),
         reread: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
-        spends: Mapping[int, frozenset[int]] = MappingProxyType({}),
+        is_recorded: bool = False,
         versions: Versions = MappingProxyType({}),
         settings: Settings = DEFAULT,
         generators: Sequence[Any] = (),
         custom: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
     ):
         self.settings = settings
+        self.is_recorded = is_recorded  # are its nodes those of eager?
         self.generators = generators  # to draw from; without them, states are inputs like others
         self.trace = graph.numbered()
         self.customs = Customs(self.trace, *custom)
@@ -68,10 +69,6 @@ class GraphFunction:
         ]  # fmt: skip
         # by gradient: results that eager's backward reads again, so that nobody may write there
         self.reread = [reread.get(k, ()) for k in self.differentiable]
-        # by gradient: those that can't go backward once it did; all of them where nothing is known
-        everything = frozenset(self.differentiable)
-        self.spends = [{self.differentiable.index(k) for k in spends.get(position, everything)}
-                       for position in self.differentiable]  # fmt: skip
         self.held = sorted({position for positions in self.reread for position in positions})
         self.out_types = tuple(results[k].var.type for k in self.differentiable)
         self.reached = reverse.reached(self.trace, self.differentiable)

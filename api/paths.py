@@ -30,7 +30,6 @@ class Path:
     kept: set[tuple[int, int]]  # inputs that eager saves for backward, and the node that does
     needs: list[int]  # results that get history
     reread: dict[int, tuple[int, ...]]  # of these: the results that their backward reads again
-    spends: dict[int, frozenset[int]]  # and those that can't go backward after it
     versions: Versions  # of results that the body wrote
     customs: dict[str, Any]  # calls of custom Functions; see Note [Custom backwards]
     custom_states: dict[str, Any]
@@ -91,7 +90,6 @@ def path_of(recording: Any) -> Path:
         kept=recorder.kept,
         needs=recording.needs,
         reread=recording.reread,
-        spends=recording.spends,
         versions=recording.versions,
         customs=recorder.customs,
         custom_states=recording.custom_states,

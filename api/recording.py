@@ -33,7 +33,6 @@ from .saved_values import (
     overwritten,
     reread_results,
     saved_by_graph,
-    shared_histories,
 )
 from .settling import settle_all
 from .sources import (
@@ -326,7 +325,6 @@ class Recording(NumberInputs):
             raise Refused("saved_tensors_hooks inside the function see what backward needs; put "
                           "them around it")  # fmt: skip
         self.reread = reread_results(self.results, self.needs)
-        self.spends = shared_histories(self.results, self.needs, recorder.externals)
         leaked = self.leaked(out_leaves)
         if leaked:
             self.problems.append(f"{leaked} is kept in Python state by the body")

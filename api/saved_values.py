@@ -83,24 +83,6 @@ def reread_results(results: list[Tensor], needs: list[int]) -> dict[int, tuple[i
     return found
 
 
-def shared_histories(
-    results: list[Tensor], needs: list[int], outside: list[Tensor]
-) -> dict[int, frozenset[int]]:
-    """For results with history: which of them backward from there spends, itself included.
-
-    Backward frees what nodes keep, and no result whose history has such a node can go through it
-    again. A history that keeps nothing is never spent. What tensors from outside have behind them
-    is another matter at each call.
-    """
-    others = {id(node) for node in nodes_behind(outside)}
-    keeping = {position: {id(node) for node in nodes_behind([results[position]])
-                          if id(node) not in others
-                          and (getattr(node, "saved", None) or getattr(node, "_saved", None))}
-               for position in needs}  # fmt: skip
-    return {position: frozenset(k for k in needs if not keeping[k].isdisjoint(nodes))
-            for position, nodes in keeping.items()}  # fmt: skip
-
-
 def hooked_inside(results: list[Tensor]) -> bool:
     """Will backward ask hooks for values?"""
     return any(isinstance(getattr(node, "saved", None), PackedSlots)

@@ -69,10 +69,9 @@ class Segment:
             k for k, o in enumerate(results) if o.var in facts.needing]  # fmt: skip
         self.function = GraphFunction(graph, needs=needs, volatile=self.volatile(needed),
                                       reread=facts.reread if self.end is not None else {},
-                                      spends=facts.spends if self.end is not None else {},
                                       versions=facts.versions if self.end is not None else {},
                                       settings=facts.settings, generators=generators,
-                                      custom=facts.custom)  # fmt: skip
+                                      custom=facts.custom, is_recorded=True)  # fmt: skip
 
     def volatile(self, needed: list[Var]) -> tuple[int, ...]:
         """Inputs that the last segment of the path will write."""
@@ -120,7 +119,7 @@ class Facts:
         self.flags = path.flags
         self.needing, self.kept = path.needing, path.kept
         self.custom = path.customs, path.custom_states
-        self.needs, self.reread, self.spends = path.needs, path.reread, path.spends
+        self.needs, self.reread = path.needs, path.reread
         self.versions = path.versions
         self.inputs = {i.var: i for i in graph.inputs}
         self.keys: dict[Var, Any] = {i.var: ("in", k) for k, i in enumerate(graph.inputs)}

@@ -127,13 +127,12 @@ class ToLeaves:
         split, kind = node.split, type(node)
         looked_at = split.as_eager.looked_at(self.given)
         inputs = [(k, k in looked_at, type(node.inputs[k])) for k in split.parts.saved_inputs]
-        spends = split.function.spends
-        spent = frozenset(spends[self.given[0]])
+        came = frozenset(self.given)
         new = dict(kind.new_slots)
         found = leaves.to_leaves(leaves.ToLeaves(
             EAGER, kind, self.native, len(node.saved), split.wanted, inputs, self.one, self.dtype,
             [leaves.Gradient(k, dtype, dtype.storage, shape) for k, dtype, shape, _ in self.left],
-            self.given, spent, len(spent) == len(spends), (new["exposed"], new["spent"]), Freed,
+            self.given, came, not split.shared.left(came), (new["exposed"], new["came"]), Freed,
             announce_write, note_write, self.serve_any))  # fmt: skip
         improve()
         return found

@@ -28,12 +28,12 @@ define internal i1 @holds(ptr %l, ptr %object, i64 %k, ptr %value) alwaysinline 
 ; Whether nothing unusual happened to the node since the call.
 define internal i1 @is_untouched(ptr %l, ptr %node) {
   %nothing = call ptr @word(ptr %l, i64 ${L_nothing})
-  %unspent = call ptr @word(ptr %l, i64 ${L_unspent})
+  %none_came = call ptr @word(ptr %l, i64 ${L_none_came})
   %a = call i1 @holds(ptr %l, ptr %node, i64 ${L_before}, ptr @None)
   %b = call i1 @holds(ptr %l, ptr %node, i64 ${L_exposed}, ptr %nothing)
   %c = call i1 @holds(ptr %l, ptr %node, i64 ${L_freed}, ptr @None)
   %d = call i1 @holds(ptr %l, ptr %node, i64 ${L_held}, ptr @None)
-  %e = call i1 @holds(ptr %l, ptr %node, i64 ${L_spent}, ptr %unspent)
+  %e = call i1 @holds(ptr %l, ptr %node, i64 ${L_came}, ptr %none_came)
   %ab = and i1 %a, %b
   %cd = and i1 %c, %d
   %abcd = and i1 %ab, %cd
@@ -400,11 +400,11 @@ mark:
   call void @put(ptr %freed, i64 %place.slot, ptr %place)
   %freed.slot = call i64 @number(ptr %l, i64 ${L_freed})
   call void @replace(ptr %node, i64 %freed.slot, ptr %freed)
-  %spent.slot = call i64 @number(ptr %l, i64 ${L_spent})
-  %spent = call ptr @word(ptr %l, i64 ${L_spent_after})
-  call void @Py_IncRef(ptr %spent)
-  call void @replace(ptr %node, i64 %spent.slot, ptr %spent)
-  %all = call i64 @number(ptr %l, i64 ${L_all_spent})
+  %came.slot = call i64 @number(ptr %l, i64 ${L_came})
+  %came = call ptr @word(ptr %l, i64 ${L_came_after})
+  call void @Py_IncRef(ptr %came)
+  call void @replace(ptr %node, i64 %came.slot, ptr %came)
+  %all = call i64 @number(ptr %l, i64 ${L_is_done})
   %done = icmp ne i64 %all, 0
   br i1 %done, label %empty, label %yes
 empty:

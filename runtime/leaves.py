@@ -18,9 +18,9 @@ from . import fastcall, layout
 from .history import Eager
 
 FIELDS = (
-    "slow", "call", "before", "exposed", "freed", "held", "spent", "numbers", "saved", "edges",
-    "versions", "inputs_slot", "reference", "nothing", "unspent", "given", "spent_after",
-    "all_spent", "saved_count", "input_count", "inputs", "array_count", "one", "seed_dtype",
+    "slow", "call", "before", "exposed", "freed", "held", "came", "numbers", "saved", "edges",
+    "versions", "inputs_slot", "reference", "nothing", "none_came", "given", "came_after",
+    "is_done", "saved_count", "input_count", "inputs", "array_count", "one", "seed_dtype",
     "tensor", "dtype", "array", "requires_grad", "grad", "view", "storage", "leaf", "accumulator",
     "variable", "extra", "hooks", "post_hooks", "version", "written", "freed_class", "freed_place",
     "readers", "announce", "note", "leaf_count", "leaves", "whence",
@@ -58,8 +58,8 @@ class ToLeaves:
     `call`: a native callable of what was saved, the tensors in `inputs` and the gradient. `wanted`:
     the numbers of the tensors at its edges. `inputs`: those of the tensors that it is given again,
     whether their version is looked at, and their classes. `one`: the gradient that is implied, or
-    None. `spent`: the results that may not go backward again afterwards; `all_spent`: those are
-    all. `untouched`: what a new node has in its slots `exposed` and `spent`.
+    None. `came`: the numbers of the gradients that have come afterwards; `is_done`: nothing is left
+    to go through. `untouched`: what a new node has in its slots `exposed` and `came`.
     """
 
     eager: Eager
@@ -72,8 +72,8 @@ class ToLeaves:
     seed_dtype: object
     gradients: Sequence[Gradient]
     given: tuple[int, ...]
-    spent: frozenset[int]
-    all_spent: bool
+    came: frozenset[int]
+    is_done: bool
     untouched: tuple[object, object]
     freed: type
     announce: Any
@@ -85,7 +85,7 @@ class ToLeaves:
         """See the module's text; `listed` puts words into memory."""
         place, eager = layout.slot_offset, self.eager
         slots = {
-            self.node: ("before", "exposed", "freed", "held", "spent", "numbers", "saved", "edges",
+            self.node: ("before", "exposed", "freed", "held", "came", "numbers", "saved", "edges",
                         "versions", "reference", "unmade"),
             eager.leaf: ("hooks", "post_hooks"),
             eager.storage: ("version", "written"),
@@ -106,10 +106,10 @@ class ToLeaves:
             "call": id(self.call.__self__),
             "inputs_slot": place(self.node, "inputs"),
             "nothing": id(self.untouched[0]),
-            "unspent": id(self.untouched[1]),
+            "none_came": id(self.untouched[1]),
             "given": id(self.given),
-            "spent_after": id(self.spent),
-            "all_spent": int(self.all_spent),
+            "came_after": id(self.came),
+            "is_done": int(self.is_done),
             "saved_count": self.saved,
             "input_count": len(self.inputs),
             "inputs": listed(again),

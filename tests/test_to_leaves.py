@@ -262,7 +262,7 @@ def test_native_code_goes_to_leaves_and_adds(kind, monkeypatch):
     assert x.grad.storage_.written[0] is sys._getframe().f_code
     node = out.grad_fn
     out.backward()
-    assert node.saved is None and node.inputs is None and node.spent == {0}
+    assert node.saved is None and node.inputs is None and node.came == {0}
     with pytest.raises(RuntimeError, match="second time"):
         out.backward()
     other = function(x, w)
