@@ -4,19 +4,21 @@ Note [Errors in backward]
     Where eager's backward raises, as values that it needs were written or freed, it has come to
     some of the leaves before: their hooks ran, their `.grad` was added to. So a compiled node that
     can't go on has its place taken by the nodes of its ops (`Run.expand`): the recorded ops run
-    again on what they were given, with the histories of its inputs. What they saved of these is
-    then made what it is now, so that it is for eager's nodes to see that it was written. Where
-    nothing is left to run the ops on, they run on zeros: all that needs values is freed, and
-    raises. The nodes stay for the next backward.
+    again on copies of what they were given, with the histories of its inputs. What they saved of
+    these is then made what it is now (`Copies`), so that it is for eager's nodes to see that it was
+    written; so it is once more before each of these nodes, where a hook has written. Where nothing
+    is left to run the ops on, they run on zeros: all that needs values is freed, and raises. The
+    nodes stay for the next backward.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .copies import Copies
 from .in_part import Part, Served
 from .ir.bind import state
 from .ir.graph import RANDOM, RESULT, Graph
@@ -37,39 +39,37 @@ class Unreadable(RuntimeError):
     """A value that backward needs was written since, or freed."""
 
 
-class Expansion:
-    """The edges of all results into nodes of ops, and what these ops were given and gave.
+class Expansion(NamedTuple):
+    """The edges of all results into nodes of ops, these results, and the memory of the nodes."""
 
-    `counts` are the versions that results which the caller holds had.
-    """
+    edges: list[Any]
+    results: list[Tensor]
+    copies: Copies
 
-    __slots__ = ("counts", "edges", "results", "values")
-
-    def __init__(self, edges: list[Any], values: list[Tensor], results: list[Tensor], held: Any):
-        self.edges, self.values, self.results = edges, values, results
-        self.counts = {k: results[k].storage_.version for k in held}
+    def differentiable(self, node: Any) -> list[Tensor]:
+        return [self.results[k] for k in node.split.function.differentiable]
 
 
 def edges_of(node: Any, error: Unreadable) -> list[Any]:
     """For each gradient that arrived: where it goes among the nodes of a node's ops."""
     part = node.expansion if node.expansion.__class__ is Part else None
     if node.expansion.__class__ is Expansion:
-        bring_up_to_date(node, node.expansion)
+        node.expansion.copies.update()
     else:
         mode, token = state.grad_enabled, quiet()
         state.grad_enabled = True
         try:
             made = expansion(node)
+            readers.discard(node.reference)  # nothing is made of inputs again
             if part is not None:
                 part.free(node, made.edges)
-                readers.discard(node.reference)  # nothing is made of inputs again
         except Exception:
             raise RuntimeError(str(error)) from None  # zeros led to another error
         finally:
             state.grad_enabled = mode
             restore(token)
-        differentiable = node.split.function.differentiable
-        arrived = [made.results[differentiable[k]] for k in node.numbers]
+        differentiable = made.differentiable(node)
+        arrived = [differentiable[k] for k in node.numbers]
         if part is None and not any(map(is_unreadable, nodes_behind(arrived))):
             raise RuntimeError(str(error))  # it is another call's to read that
         node.expansion = made
@@ -81,13 +81,18 @@ def ops_after(node: Any, part: Part) -> list[Any]:
     edges = list(node.edges)
     for k in part.served:
         edges[k] = Served(edges[k])
-    edges[part.served[-1]].then = lambda: bring_up_to_date(node, node.expansion)
+    edges[part.served[-1]].then = lambda: node.expansion.copies.update()
     for k in part.served:
         edges[k] = edges[k], 0
     mode, token = state.grad_enabled, quiet()
     state.grad_enabled = True
     try:
-        node.expansion = expansion(node, edges)
+        node.expansion = made = expansion(node, edges)
+        made.copies.become({k: part.found.get(k, memory_of(node.inputs[k])) for k in part.earlier})
+        for inner in behind(made.differentiable(node), node.edges):
+            for edge in inner.edges:
+                if edge is not None and edge[0].__class__ is Served:
+                    edge[0].consumers.append(inner)
     finally:
         state.grad_enabled = mode
         restore(token)
@@ -114,23 +119,23 @@ def expansion(node: Any, edges: Any = None) -> Expansion:
     results = [t for t, o in zip(outputs, graph.outputs) if o.kind == RESULT]
     differentiable = [results[k] for k in function.differentiable]
     for number in node.came if alive else range(len(differentiable)):
-        for inner in behind(differentiable[number], node.edges):
+        for inner in behind([differentiable[number]], node.edges):
             inner.release(node.freed)
-    roots = [(tensor._node, tensor._nr) for tensor in differentiable]
-    made = Expansion(roots, values, results, node.results_held())
+    copies = Copies(node, values, results)
+    copies.serve(behind(differentiable, node.edges))
     if edges is None:
-        bring_up_to_date(node, made)
-    return made
+        copies.update()
+    return Expansion([(tensor._node, tensor._nr) for tensor in differentiable], results, copies)
 
 
-def behind(result: Tensor, edges: Any) -> list[Any]:
-    """The nodes behind a result that the call made."""
+def behind(results: list[Tensor], edges: Any) -> list[Any]:
+    """The nodes behind results that the call made."""
     outside = [Tensor._wrap(np.empty(0), None) for _ in edges]
     for tensor, edge in zip(outside, edges):
         if edge is not None and not isinstance(edge[0], AccumulateGrad):
             tensor._node = edge[0]
     known = {id(node) for node in nodes_behind(outside)}
-    return [n for n in nodes_behind([result])
+    return [n for n in nodes_behind(results)
             if id(n) not in known and not isinstance(n, AccumulateGrad)]  # fmt: skip
 
 
@@ -162,16 +167,3 @@ def link(values: list[Tensor], wanted: Sequence[int], edges: Any) -> None:
     for k, edge in zip(wanted, edges):
         if edge is not None:
             attach_edge(values[k], edge)
-
-
-def bring_up_to_date(node: Any, made: Expansion) -> None:
-    """Memory and counts of inputs and results become what they are now."""
-    for tensor, value in zip(node.inputs or (), made.values):
-        storage = tensor._storage
-        if storage is not None:
-            value.storage_.version, value.storage_.written = storage.version, storage.written
-        np.copyto(value._array, memory_of(tensor))
-    for k, (array, storage, version) in node.results_held().items():
-        copy = made.results[k].storage_
-        copy.version, copy.written = made.counts[k] + storage.version - version, storage.written
-        np.copyto(made.results[k]._array, array)

@@ -13,8 +13,8 @@ Note [Freed in part]
 Note [Hooks that write]
     Where such a hook does not raise, eager goes on with what it wrote. A compiled node has computed
     all gradients by then, so they are not used: its ops run in its place, from the beginning, with
-    what they were given. Leaves that were served get nothing (`Served`), and at the last of them
-    what was saved becomes what it is now.
+    what this backward found. Leaves that were served get nothing (`Served`), and at the last of
+    them what was saved becomes what it is now.
 """
 
 from __future__ import annotations
@@ -63,17 +63,21 @@ def same_bytes(a: np.ndarray, b: np.ndarray) -> bool:
 class Served(Node):
     """Stands before a leaf that was served: the gradient that comes next is not for it.
 
-    `then` is called when it comes.
+    `then` is called when it comes. Then the nodes before it, which have run, lead to the leaf.
     """
 
     def __init__(self, edge: Any, then: Any = None):
         self.edges, self.edge, self.then = (), edge, then
         self.sequence, self.place, self.extra = sys.maxsize, None, None
+        self.consumers: list[Any] = []
 
     def apply(self, grads: list[Any]) -> list[Any]:
         if self.edges:
             return grads
         self.edges = (self.edge,)
+        for node in self.consumers:
+            node.edges = tuple(self.edge if e is not None and e[0] is self else e
+                               for e in node.edges)  # fmt: skip
         if self.then is not None:
             self.then()
         return []
@@ -86,8 +90,8 @@ class Part:
     these are all. `last` is the edge to a leaf whose hook raised.
     """
 
-    __slots__ = ("__weakref__", "arrived", "at", "before", "exposed", "is_all", "kept", "last",
-                 "needed", "node", "numbers", "reference", "retains", "served",
+    __slots__ = ("__weakref__", "arrived", "at", "before", "earlier", "exposed", "found", "is_all",
+                 "kept", "last", "needed", "node", "numbers", "reference", "retains", "served",
                  "silent")  # fmt: skip
 
     def __init__(self, node: Any, needed: Collection[int] | None, is_all: bool,
@@ -100,9 +104,15 @@ class Part:
         self.node, self.kept = node, node.kept()
         self.before: dict[int, np.ndarray] = {}  # inputs that hooks wrote
         self.exposed: dict[int, np.ndarray] = {}  # those that they may write without a word
+        # inputs that were written before this backward, and what it found there, if hooks wrote
+        self.earlier: frozenset[int] = frozenset()
+        self.found: dict[int, np.ndarray] = {}
         self.reference = None
         if node.watched():
             self.reference, self.exposed = reads_later(self), node.exposed_now()
+            self.earlier = frozenset(node.before or ())
+            self.found = {k: memory_of(node.inputs[k]).copy() for k in self.earlier
+                          if k in node.exposed}  # fmt: skip
 
     def noting(self, order: Sequence[int]) -> Iterator[int]:
         for position in order:
@@ -113,6 +123,10 @@ class Part:
     def before_write(self, owner: np.ndarray) -> None:
         """A hook is about to write memory with this owner."""
         self.before.update(self.copies(owner, self.before))
+        for k in self.earlier.difference(self.found):
+            array = memory_of(self.node.watched(self.kept)[k])
+            if owner_of(array) is owner:
+                self.found[k] = array.copy()
 
     def before_exposure(self, owner: np.ndarray) -> None:
         """A hook may write there from now on."""
@@ -124,7 +138,7 @@ class Part:
                  if k not in known and owner_of(array) is owner}  # fmt: skip
         if not found:
             return {}
-        left = self.left()
+        left = found if self.before else self.left()  # ops will run again, on all that it found
         return {k: array.copy() for k, array in found.items() if k in left}
 
     def left(self) -> Any:

@@ -75,3 +75,66 @@ def test_gradients_that_were_asked_for():
         return log
 
     assert close(run(torch.compile), run(lambda f: f))
+
+
+def written_again(function, target, how, stopped, retain):
+    """Each leaf's hook writes; in every second backward, that of one raises."""
+    tensors, log, raising = leaves(), [], []
+    writes = write(tensors[target], how)
+
+    def hook(leaf, k):
+        log.append((k, left(tensors)))
+        with torch.no_grad():
+            writes()
+        if raising and k == stopped:
+            raise ValueError("no more")
+
+    for k, tensor in enumerate(tensors):
+        tensor.register_post_accumulate_grad_hook(lambda leaf, k=k: hook(leaf, k))
+    for _ in range(3):
+        results = function(*tensors)
+        results = results if isinstance(results, tuple) else (results,)
+        for position in (0, -1, 0, -1):
+            raising[:] = [1] * (not position)
+            call = results[position].backward
+            log.append((attempt(lambda: call(retain_graph=retain)), left(tensors)))  # noqa: B023
+        for tensor in tensors:
+            tensor.grad = None
+            tensor.data.clamp_(-2.0, 2.0)
+    return log
+
+
+@pytest.mark.parametrize("retain", [False, True], ids=["freed", "retained"])
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("body", [two, three, chain, products, mixed, sums])
+def test_what_hooks_write_behind_one_that_stopped(body, how, retain, monkeypatch):
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+    for target, stopped in itertools.product(range(4), range(4)):
+        call = (target, how, stopped, retain)
+        assert close(written_again(torch.compile(body), *call), written_again(body, *call)), call
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_hook_writes_two(how):
+    """What is still to be read, and then what was read: ops run again on both as they were."""
+
+    def run(function, target):
+        tensors, log = leaves(), []
+        writes = [write(tensors[target], how), write(tensors[2], how)]
+
+        def hook(leaf):
+            with torch.no_grad():
+                for written in writes:
+                    written()
+
+        tensors[2].register_post_accumulate_grad_hook(hook)
+        for _ in range(3):
+            result = function(*tensors)
+            log.append((attempt(result.backward), left(tensors)))
+        return log
+
+    def body(a, b, c, d):
+        return ((a * b) * c).sum() + d.sum()
+
+    for target in (0, 1):
+        assert close(run(torch.compile(body), target), run(body, target)), target

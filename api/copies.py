@@ -1,0 +1,83 @@
+"""What nodes of ops keep that took the place of a compiled node, as the user sees it now.
+
+See Note [Errors in backward] in expanding.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .saved_values import saved_in, storage_of
+from .tracer.function import BackwardNode
+from .tracer.pending import memory_of
+from .tracer.readers import reads_later
+from .tracer.storage import is_exposed, owner_of
+from .tracer.tensor import Tensor
+
+
+class Copies:
+    """Of what a compiled call was given, and of results that the caller holds."""
+
+    def __init__(self, node: Any, values: list[Tensor], results: list[Tensor]):
+        self.inputs = [*zip(node.inputs or (), values)]
+        self.held = [(theirs, results[k]._array, results[k].storage_, results[k].storage_.version)
+                     for k, theirs in node.results_held().items()]  # fmt: skip
+        self.seen: list[np.ndarray] = []  # the memory of inputs; empty while copies are as of old
+        self.is_written = False
+        reads_later(self)
+
+    def become(self, arrays: Mapping[int, np.ndarray]) -> None:
+        """Some of the inputs, as they were in between."""
+        for k, array in arrays.items():
+            np.copyto(self.inputs[k][1]._array, array)
+
+    def update(self) -> None:
+        """Memory and counts become what they are now; so they stay from now on."""
+        self.seen, self.is_written = self.now(), False
+        for (tensor, value), array in zip(self.inputs, self.seen):
+            storage = tensor._storage
+            if storage is not None:
+                value.storage_.version, value.storage_.written = storage.version, storage.written
+            np.copyto(value._array, array)
+        for (array, storage, version), copy, counter, count in self.held:
+            counter.version, counter.written = count + storage.version - version, storage.written
+            np.copyto(copy, array)
+
+    def now(self) -> list[np.ndarray]:
+        return [memory_of(tensor) for tensor, _ in self.inputs]
+
+    def owners(self) -> list[np.ndarray]:
+        """Of the memory that is copied."""
+        return [owner_of(array) for array in (*self.now(), *(h[0][0] for h in self.held))]
+
+    def before_write(self, owner: np.ndarray) -> None:
+        self.is_written |= any(owner is known for known in self.owners())
+
+    def before_exposure(self, owner: np.ndarray) -> None:
+        pass  # `is_stale` asks
+
+    def is_stale(self) -> bool:
+        """May they be other than what the user sees?"""
+        if not self.seen:
+            return False
+        return (
+            self.is_written
+            or any(a is not b for a, b in zip(self.seen, self.now()))
+            or any(map(is_exposed, self.owners()))
+        )
+
+    def serve(self, nodes: list[Any]) -> None:
+        """Before any of these nodes runs that keep such memory, it is made what it is now."""
+        storages = {id(value.storage_) for _, value in self.inputs}
+        storages.update(id(counter) for _, _, counter, _ in self.held)
+        for node in nodes:
+            kept = {id(storage_of(entry)) for entry, _ in saved_in(node)}
+            if isinstance(node, BackwardNode) or not kept.isdisjoint(storages):
+                node.register_prehook(self.look)
+
+    def look(self, grads: Any) -> None:
+        if self.is_stale():
+            self.update()
