@@ -30,8 +30,10 @@ def must_be(name: str, argument: str, wanted: str, value: Any, position: int = 0
     TypeError("eye(): argument 'n' (position 1) must be int, not float")
     """
     where = f" (position {position})" if position else ""
-    return TypeError(f"{name}(): argument '{argument}'{where} must be {wanted}, not "
-                     f"{kind_of(value)}")  # fmt: skip
+    error = TypeError(f"{name}(): argument '{argument}'{where} must be {wanted}, not "
+                      f"{kind_of(value)}")  # fmt: skip
+    error.wanted = wanted  # type: ignore[attr-defined]  # by which `refusals.py` knows it
+    return error
 
 
 def whole_number(name: str, argument: str, value: Any, position: int) -> int:

@@ -62,6 +62,7 @@ class Function:
 
 
 FUNCTIONS: dict[str, Function] = {}
+MISSING = object()  # what short ways hand on in the place of an argument that was not given
 
 # Installed by the tracer: how an in-place twin runs (`x.add_(y)`), and `out=`.
 run_inplace: Callable[..., Any] | None = None
@@ -108,7 +109,7 @@ def _publish(function: Function) -> None:
         raise ValueError(f"public function {key} is registered twice")
     FUNCTIONS[key] = function
     if function.method:
-        setattr(Value, function.name, as_called(function.call))
+        setattr(Value, function.name, as_called(function.call, name=function.name))
     if function.inplace:
         setattr(Value, function.name + "_", _inplace_twin(function))
 
@@ -118,18 +119,20 @@ _SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", 
 
 
 def as_called(
-    function: Callable[..., Any], first: int = 0, takes_out: bool = False
+    function: Callable[..., Any], first: int = 0, takes_out: bool = False, name: str = ""
 ) -> Callable[..., Any]:
     """`function` as users call it: with numpy's names, and with arguments of the kinds it declares.
 
     Only parameters annotated `bool` and `int` are looked at: torch takes nothing else for them.
     `first` is the position torch gives the first argument, 1 for functions and 0 for methods.
-    With `takes_out`, results are written to the argument `out`, if there is one.
+    With `takes_out`, results are written to the argument `out`, if there is one. Errors call the
+    function `name`.
     """
+    name = name or function.__name__.rstrip("_")
     names, known = positional_names(function), parameter_names(function)
     kinds = {name: kind for name, kind in function.__annotations__.items() if kind in _KINDS}
     if not first and (len(known) < 2 or hasattr(function, "op")):  # nothing to be checked
-        return function
+        return _refusing(function, name)
     wanted = tuple(kinds.get(name) for name in names)
     synonyms = {k: v for k, v in _SYNONYMS.items() if v in known and k not in known}
 
@@ -142,26 +145,46 @@ def as_called(
         if kinds:
             for value, kind in zip(args, wanted):
                 if kind is not None and value.__class__.__name__ != kind:
-                    _check_kinds(function, first, names, kinds, args, kwargs)
+                    _check_kinds(function, name, first, names, kinds, args, kwargs)
         if kwargs:
             if takes_out and "out" in kwargs:
                 out = kwargs.pop("out")
                 if out is not None:
                     assert write_out is not None
                     return write_out(called, args, kwargs, out)
-            for name in kwargs.keys() & synonyms.keys():
-                kwargs[synonyms[name]] = kwargs.pop(name)
+            for word in kwargs.keys() & synonyms.keys():
+                kwargs[synonyms[word]] = kwargs.pop(word)
             if kinds:
-                _check_kinds(function, first, names, kinds, (), kwargs)
+                _check_kinds(function, name, first, names, kinds, args, kwargs)
         try:
             return function(*args, **kwargs)
         except (AttributeError, TypeError) as error:
             strangers = _overriding(args, error)
             if not strangers:
-                raise _not_a_tensor(function, first, args, kwargs, error) from None
+                raise _refusal(name, function, first, args, kwargs, error) from None
         return answer(public_form(called), strangers, args, kwargs)
 
     return called
+
+
+def _refusing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A method that has nothing to check, with torch's words where it cannot be called."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            raise _refusal(name, function, 0, args, kwargs, error) from None
+
+    return called
+
+
+def _refusal(*facts: Any) -> Exception:
+    """See `refusals.refusal`, which builds on this file."""
+    from .refusals import refusal
+
+    return refusal(*facts)
 
 
 def public_form(called: Callable[..., Any]) -> Callable[..., Any]:
@@ -186,7 +209,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _check_kinds(function: Callable[..., Any], first: int, names: tuple[str, ...],
+def _check_kinds(function: Callable[..., Any], known: str, first: int, names: tuple[str, ...],
                  kinds: dict[str, str], args: Any, kwargs: dict[str, Any]) -> None:  # fmt: skip
     """torch's TypeError for the first argument of another kind than declared."""
     from .arguments import must_be
@@ -194,7 +217,8 @@ def _check_kinds(function: Callable[..., Any], first: int, names: tuple[str, ...
     for position, (name, value) in enumerate([*zip(names, args), *kwargs.items()], first):
         kind = kinds.get(name)
         if kind is not None and not _KINDS[kind](value):
-            raise must_be(function.__name__.rstrip("_"), name, kind, value, position)
+            wrong = must_be(known, name, kind, value, position)
+            raise _refusal(known, function, first, args, kwargs, wrong)
 
 
 def _inplace_twin(function: Function) -> Callable[..., Any]:
@@ -204,10 +228,10 @@ def _inplace_twin(function: Function) -> Callable[..., Any]:
         assert run_inplace is not None
         try:
             return run_inplace(call, self, args, kwargs, resizing)
-        except AttributeError as error:
+        except (AttributeError, TypeError) as error:
             strangers = _overriding((self, *args), error)
             if not strangers:
-                raise _not_a_tensor(call, 0, (self, *args), kwargs, error) from None
+                raise _refusal(twin.__name__, call, 0, (self, *args), kwargs, error) from None
         return self.copy_(answer(twin, strangers, (self, *args), kwargs))
 
     twin.__name__ = twin.__qualname__ = function.name + "_"
@@ -240,7 +264,8 @@ def _with_out(function: Function) -> Callable[..., Any]:
     call, short = function.call, function.short
     if "out" in parameter_names(call):
         return call
-    called = as_called(call, 1, takes_out=call.out != "none")  # type: ignore[attr-defined]
+    takes_out = call.out != "none"  # type: ignore[attr-defined]
+    called = as_called(call, 1, takes_out, function.name if "torch" in function.spaces else "")
     called.__name__ = called.__qualname__ = function.name
     if short is None:
         called.public = made = called if recalled is None else recalled(called)  # type: ignore[attr-defined]
@@ -258,18 +283,3 @@ def _with_out(function: Function) -> Callable[..., Any]:
 
     called.public = briefly  # type: ignore[attr-defined]
     return briefly
-
-
-def _not_a_tensor(function: Any, first: int, args: Any, kwargs: Any, error: Exception) -> Exception:
-    """torch's error, where it was an argument that lacked what all Values have."""
-    from .arguments import not_a_tensor
-
-    if not isinstance(error, AttributeError) or isinstance(error.obj, Value):
-        return error
-    names = positional_names(function) or ("input",)
-    given = [*((names[min(k, len(names) - 1)], v) for k, v in enumerate(args)), *kwargs.items()]
-    for position, (name, value) in enumerate(given, first):
-        among = value if isinstance(value, list | tuple | str) else ()
-        if value is error.obj or any(item is error.obj for item in among):
-            return not_a_tensor(function.__name__, name, error.obj, position)
-    return error

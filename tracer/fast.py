@@ -27,7 +27,7 @@ from ..ir.ops.operators import OPERATORS
 from ..ir.places import USERS_FILES, user_place
 from ..ir.texts import code_of
 from ..ir.types import TensorType, bool_, float32, float64
-from ..ir.value import FUNCTIONS, Value
+from ..ir.value import FUNCTIONS, MISSING, Value
 from . import hooks
 from .eager import history, run
 from .fast_text import BINARY, EDGE, EVALUATE, HEADS, IS_PLAIN, RECORD, UNARY, WRITE
@@ -71,7 +71,7 @@ def _space(op: Op, slow: Any) -> dict[str, Any]:
     """The names a written function uses."""
     return {
         "ALPHA": {"alpha"}, "ANOMALY": ANOMALY, "CALM": CALM, "LARGE": limit_of(op),
-        "NOTHING": _NOTHING, "NO_ATTRS": {}, "PLAIN": PLAIN, "SavedOutput": SavedOutput,
+        "NOTHING": MISSING, "NO_ATTRS": {}, "PLAIN": PLAIN, "SavedOutput": SavedOutput,
         "Storage": Storage, "Tensor": Tensor, "TensorType": TensorType, "USERS_FILES": USERS_FILES,
         "readers": readers, "__name__": __name__, "asarray": np.asarray, "bool_": bool_,
         "evaluate": op.ufunc or op.numpy,
@@ -81,9 +81,6 @@ def _space(op: Op, slow: Any) -> dict[str, Any]:
         "save_values": save_values, "scaled": scaled, "slow": slow, "state": state,
         "tensor_types": tensor_types, "user_place": user_place, "warnings": warnings,
     }  # fmt: skip
-
-
-_NOTHING = object()
 
 
 def _plan(op: Op, wanted: tuple[bool, ...]) -> Any:
@@ -136,12 +133,12 @@ def binary(op: Op, slow: Any) -> Any:
     space["plan_both"] = _plan(op, (True, True))
     space["plan_left"] = _plan(op, (True, False))
     space["plan_right"] = _plan(op, (False, True))
-    return _made(text, space, op.name)
+    return _made(text, space, op.name, (MISSING,))
 
 
 def writing(op: Op, slow: Any) -> Any:
     """An in-place method with the short way before it."""
-    return _made(WRITE, _space(op, slow), op.name, (_NOTHING,))
+    return _made(WRITE, _space(op, slow), op.name, (MISSING,))
 
 
 def _made(text: str, space: dict[str, Any], name: str, defaults: Any = None) -> Any:

@@ -100,9 +100,9 @@ def call(x):
 
 # Ops with attributes, as `alpha`, leave calls that name one to the long way.
 HEADS = {
-    False: "def call(x, other):\n",
+    False: "def call(x, other=NOTHING):\n",
     True: """\
-def call(x, other, **attrs):
+def call(x, other=NOTHING, **attrs):
     if attrs:
         return slow(x, other, **attrs)
 """,

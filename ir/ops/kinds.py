@@ -188,8 +188,7 @@ def operands(name: str, *values: Any, alone: bool = False) -> tuple[Any, ...]:
         if alone:
             full = TABLE["full"]
             return tuple(full(size=(), fill_value=v, dtype=scalar_dtype(v)) for v in values)
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, "
-                        f"not {type(values[0]).__name__}")  # fmt: skip
+        raise must_be(name, "input", "Tensor", values[0], 1)
     return values
 
 
@@ -200,8 +199,7 @@ def _from_foreign(name: str, values: tuple[Any, ...], position: int) -> tuple[An
         number = value.item()
         return (*values[:position], number, *values[position + 1 :])
     word = "input" if position == 0 else "other"
-    raise TypeError(f"{name}(): argument '{word}' (position {position + 1}) must be Tensor or "
-                    f"Number, not {type(value).__name__}")  # fmt: skip
+    raise must_be(name, word, "Tensor", value, position + 1)
 
 
 def reduced_shape(shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
