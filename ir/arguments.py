@@ -62,11 +62,20 @@ def plain_number(name: str, argument: str, value: Any, position: int) -> Any:
     """A Python number: `value` itself, or what a NumPy scalar or a tensor without dims holds."""
     if value.__class__ in (int, float, bool):
         return value
-    if is_number_tensor(value) or isinstance(value, np.generic):
+    if is_number_tensor(value):
         return value.item()
+    if isinstance(value, np.generic):
+        return plain_scalar(value)
     if not isinstance(value, int | float | complex):
         raise must_be(name, argument, "Number", value, position)
     return value
+
+
+def plain_scalar(value: Any) -> Any:
+    """What torch takes a NumPy scalar for: an int, or else, and be it a bool, a float."""
+    if isinstance(value, np.integer | np.complex128):
+        return value.item()
+    return float(value.real)
 
 
 def check_elements(check: Callable[..., None], value: Any, *facts: Any) -> None:

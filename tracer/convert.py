@@ -112,7 +112,10 @@ def __dlpack_device__(self: Tensor) -> tuple[int, int]:
 def __array_wrap__(
     self: Tensor, array: np.ndarray, context: Any = None, scalar: bool = False
 ) -> Any:
-    return Tensor._wrap(np.asarray(array), from_numpy_dtype(array.dtype))
+    array = np.asarray(array)
+    if array.dtype == bool:  # as torch has done since it had no bools
+        array = array.astype(np.uint8)
+    return Tensor._wrap(array, from_numpy_dtype(array.dtype))
 
 
 def one_element(self: Tensor, what: str) -> Any:
@@ -199,13 +202,11 @@ def _constant(self: Tensor, array: np.ndarray) -> Tensor:
 @method
 def _constant_like(self: Tensor, value: Any) -> Tensor:
     """A Python number (or nested list) assigned to elements of this tensor."""
-    if isinstance(value, bool | int | float | complex | np.number | np.bool_):
+    if isinstance(value, bool | int | float | complex | np.integer):
         check_number(value, self.dtype)
         return TABLE["full"](size=(), fill_value=value, dtype=self.dtype)
-    if isinstance(value, np.ndarray):
-        return _from_array(value)
-    raise TypeError(f"can't assign a {type(value).__name__} to a torch.{type_name(self.dtype)}; "
-                    "use a number, a Tensor or an array")  # fmt: skip
+    raise TypeError(f"can't assign a {kind_of(value)} to a torch.{type_name(self.dtype)}; "
+                    "use a number or a Tensor, as torch.as_tensor gives")  # fmt: skip
 
 
 # --- dtype changes -------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import plain_scalar
 from ..op import Scalar, define
 from ..types import bool_, no_kernel, result_type
 from ..value import Value, public
@@ -159,6 +160,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if type(min) in _PLAIN and type(max) in _PLAIN and _is_float(input):
         return clamp_op(input, min=min, max=max)
+    min, max = (plain_scalar(b) if isinstance(b, np.generic) else b for b in (min, max))
     _check("clamp", input, min, max)
     tensors = [isinstance(bound, Value) for bound in (min, max) if bound is not None]
     if all(tensors):

@@ -210,7 +210,7 @@ def where_(condition: Any, input: Any = None, other: Any = None) -> Any:
         dtype = result_type((input, other))
         input = condition.new_full((), input, dtype=dtype)
         other = condition.new_full((), other, dtype=dtype)
-    operands("where", condition, input, other)
+    _, input, other = operands("where", condition, input, other)
     dtype = result_type((input, other))
     return where(condition, as_value(input, dtype, condition), as_value(other, dtype, condition))
 
@@ -270,4 +270,5 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
             check_number(1j, input.dtype)
         check_run_time(value, input.dtype)
         return masked_fill_tensor(input, mask, value)
+    _, value = operands("masked_fill", input, value)
     return masked_fill_op(input, mask, value=check_number(value, input.dtype))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import must_be
+from ..arguments import must_be, plain_scalar
 from ..op import TABLE, Op, Reduce, Scalar, View, define
 from ..types import (
     BOOL,
@@ -195,9 +195,8 @@ def operands(name: str, *values: Any, alone: bool = False) -> tuple[Any, ...]:
 def _from_foreign(name: str, values: tuple[Any, ...], position: int) -> tuple[Any, ...]:
     """NumPy scalars count as numbers; anything else is refused."""
     value = values[position]
-    if hasattr(value, "dtype") and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
-        number = value.item()
-        return (*values[:position], number, *values[position + 1 :])
+    if isinstance(value, np.generic):
+        return (*values[:position], plain_scalar(value), *values[position + 1 :])
     word = "input" if position == 0 else "other"
     raise must_be(name, word, "Tensor", value, position + 1)
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ..arguments import plain_scalar
 from ..value import Value
 from . import arithmetic, compare, mathematics, powers, products, rounding
 from .kinds import NUMBERS
 
 
 def _forward(function: Any) -> Any:
-    """`self op other`; NotImplemented for operands that are neither Values nor numbers."""
+    """`self op other`; NotImplemented for operands that are neither Values nor numbers.
+
+    NumPy's arrays are none: NumPy computes with them, by its own rules, if the tensor lets it.
+    """
 
     def operator(self: Any, other: Any) -> Any:
         if isinstance(other, (Value, *NUMBERS)):
             return function(self, other)
-        number = _as_number(other)
-        return NotImplemented if number is None else function(self, number)
+        if isinstance(other, np.generic):
+            return function(self, plain_scalar(other))
+        return NotImplemented
 
     return operator
 
@@ -26,14 +33,14 @@ def _reflected(function: Any) -> Any:
     return _forward(lambda self, other: function(other, self))
 
 
-def _as_number(value: Any) -> Any:
-    """NumPy scalars and 0-d arrays as numbers; arrays of more are converted by the tracer."""
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        return value.item()
-    convert = getattr(Value, "_from_array", None)
-    if convert is not None and hasattr(value, "__array_interface__"):
-        return convert(value)
-    return None
+def _equal(self: Any, other: Any) -> Any:
+    """`self == other`, the one operator that takes an array for a tensor."""
+    if isinstance(other, np.ndarray) and hasattr(Value, "_from_array"):
+        other = Value._from_array(other)
+    return _compared(self, other)
+
+
+_compared = _forward(compare.eq)
 
 
 def _named(operator: Any, name: str) -> Any:
@@ -49,8 +56,7 @@ _BINARY: dict[str, Any] = {
     "lshift": compare.bitwise_left_shift, "rshift": compare.bitwise_right_shift,
 }  # fmt: skip
 _COMPARE: dict[str, Any] = {
-    "eq": compare.eq, "ne": compare.ne, "lt": compare.lt, "le": compare.le, "gt": compare.gt,
-    "ge": compare.ge,
+    "ne": compare.ne, "lt": compare.lt, "le": compare.le, "gt": compare.gt, "ge": compare.ge,
 }  # fmt: skip
 
 for _name, _function in {**_BINARY, **_COMPARE}.items():
@@ -75,13 +81,22 @@ def _reflected_division(self: Any, other: Any) -> Any:
     return arithmetic.div_op(other, self)
 
 
+def _divided(self: Any, other: Any) -> Any:
+    if isinstance(other, np.ndarray):
+        return mathematics.reciprocal(self) * other
+    return _division(self, other)
+
+
+_division = _forward(_reflected_division)
+
+
 def _reflected_matmul(self: Any, other: Any) -> Any:
     return products.matmul(other, self) if isinstance(other, Value) else NotImplemented
 
 
 _OTHERS: dict[str, Any] = {
     "matmul": _matmul, "rmatmul": _reflected_matmul,
-    "rtruediv": _forward(_reflected_division), "rdiv": _forward(_reflected_division),
+    "eq": _equal, "rtruediv": _divided, "rdiv": _divided,
     "div": _forward(arithmetic.div_op), "neg": lambda self: arithmetic.neg(self),
     "pos": lambda self: self.positive(), "abs": lambda self: rounding.abs_op(self),
     "invert": compare.invert,
@@ -102,6 +117,8 @@ OPERATORS: dict[str, Any] = {
 
 def _inplace_operator(method: str) -> Any:
     def operator(self: Any, other: Any) -> Any:
+        if isinstance(other, np.ndarray):  # Python goes on with `self op other`
+            return NotImplemented
         return getattr(self, method)(other)
 
     return operator
