@@ -166,14 +166,14 @@ def _setup(cls: Any) -> Any:
         ctx.mark_dirty(*(level.take(t)[0] for t in inner.dirty_tensors or ()))
         ctx.set_materialize_grads(inner.materialize_grads)
         inner.to_save = inner.non_differentiable = inner.dirty_tensors = None
-        ctx.plan, ctx.inner, ctx.flags = plan, inner, [f for _, f in saved]
+        ctx.batch_plan, ctx.inner, ctx.flags = plan, inner, [f for _, f in saved]
 
     return setup_context
 
 
 def _backward(cls: Any) -> Any:
     def backward(ctx: Any, *grads: Any) -> Any:
-        plan, inner = ctx.plan, ctx.inner
+        plan, inner = ctx.batch_plan, ctx.inner
         saved = ctx.saved_tensors
         with plan.level:
             inner.saved_tensors = tuple(plan.wrap(saved, ctx.flags))

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..ir.dims import has_dims
 from ..ir.types import DType
+from .context_names import give, given_to
 from .facts import device
-from .function import _PRIVATE
 from .history import history
 from .saved import PackedSaved, SavedOutput
 from .scalars import RunTimeNumber
@@ -46,7 +46,6 @@ class CustomCall:
     def __call__(self, *operands: Tensor) -> tuple[Tensor, ...]:
         """The outputs, behind a node that will run the Function's own backward."""
         node = self.cls._backward_cls()
-        node.__dict__.update({name: copied(value) for name, value in self.plain.items()})
         node._positions, node._count = self.positions, self.arguments
         inputs = operands[: self.count]
         outputs = [t.detach() for t in operands[self.count :][: len(self.numbers)]]
@@ -58,10 +57,9 @@ class CustomCall:
             if connected:
                 tensor._node, tensor._nr, tensor._requires_grad = node, number, True
         found = [*inputs, *outputs, *operands[self.count + len(outputs) :]]
-        for name, position in self.fields.items():
-            setattr(node, name, found[position])
-        for name, position in self.values.items():
-            setattr(node, name, found[position].item())
+        give(node, {name: copied(value) for name, value in self.plain.items()})
+        give(node, {name: found[k] for name, k in self.fields.items()})
+        give(node, {name: found[k].item() for name, k in self.values.items()})
         node._saved = [entry_of(None if k is None else found[k], own) for k, own in self.saved]
         return tuple(outputs)
 
@@ -82,8 +80,7 @@ def tensors_of(node: Any) -> list[Tensor]:
 
 def attributes_of(node: Any) -> dict[str, Any]:
     """What the Function itself put on its context."""
-    return {name: value for name, value in vars(node).items()
-            if name not in _PRIVATE and name not in FORWARDS}  # fmt: skip
+    return {name: value for name, value in given_to(node).items() if name not in FORWARDS}
 
 
 def tensor_in(entry: Any) -> Any:

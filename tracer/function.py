@@ -13,11 +13,12 @@ from ..ir.op import fit
 from ..ir.ops.views import zeros
 from ..ir.places import user_place
 from ..ir.types import TensorType, broadcast_shapes
+from .context_names import SLOTS, given_to, parts_of, replaced, set_aside
 from .eager import history
 from .function_outputs import attach
 from .modes import no_grad
 from .saved import FREED, Freed, PackedSaved, SavedOutput, modified, short_name
-from .tape import Extra, Node, next_sequence
+from .tape import Node, next_sequence
 from .tensor import Tensor
 
 NO_BACKWARD = (
@@ -68,7 +69,7 @@ class BackwardNode(Node, FunctionCtx):
     """The graph node of a custom Function; also its `ctx`."""
 
     _forward_cls: Any = None
-    _given: dict[str, Any]  # see set_aside
+    _given: dict[str, Any]  # see Note [Names of the user's]
     __module__ = "torch.autograd.function"
 
     def __init__(self) -> None:
@@ -138,11 +139,10 @@ class BackwardNode(Node, FunctionCtx):
                      for g, t in zip(grads, self._types)]  # fmt: skip
         if state.pushing and self._forward_cls.jvp is not Function.jvp:
             return self.transposed(grads)  # type: ignore[attr-defined,no-any-return]
-        if "_given" in self.__dict__:
-            with as_written(self):
-                results = backward_of(self._forward_cls)(self, *grads)
-        else:
-            results = backward_of(self._forward_cls)(self, *grads)
+        own = parts_of(self)
+        results = backward_of(self._forward_cls)(self, *grads)
+        if replaced(self, own):
+            set_aside(self, (*own[: len(SLOTS)], *parts_of(self)[len(SLOTS) :]))
         return self._arrange(results if isinstance(results, tuple) else (results,))
 
     def _arrange(self, results: tuple[Any, ...]) -> list[Any]:
@@ -187,7 +187,7 @@ class BackwardNode(Node, FunctionCtx):
             self._saved = freed
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *(n for n in self.__dict__ if n not in _PRIVATE),
+        return sorted({*super().__dir__(), *given_to(self),
                        *(n for n in dir(FunctionCtx) if not n.startswith("_")), "saved_tensors",
                        "saved_variables", "apply", "maybe_clear_saved_tensors"})  # fmt: skip
 
@@ -195,55 +195,6 @@ class BackwardNode(Node, FunctionCtx):
         return f"<torch.autograd.function.{type(self).__name__} object at {hex(id(self))}>"
 
     __str__ = __repr__
-
-
-_SLOTS = ("edges", "extra", "place", "sequence")
-_PRIVATE = {*_SLOTS, "_saved", "_types", "_positions", "_in_types", "_count"}
-# What is asked of nodes, and torch's nodes have not: a context may have attributes of these names.
-_ASKED = {
-    "at_once",
-    "behind",
-    "call_types",
-    "is_op",
-    "joins",
-    "output_types",
-    "plan",
-    "release",
-    "serve",
-}
-
-
-def set_aside(node: BackwardNode, own: tuple[Any, ...]) -> None:
-    """Keeps attributes of the user's apart whose names are those of a node's parts, `own`."""
-    given = {name: node.__dict__.pop(name) for name in _ASKED.intersection(node.__dict__)}
-    for name, value in zip(_SLOTS, own):
-        now = getattr(node, name)
-        if now is not value and not isinstance(now, Extra):
-            given[name] = now
-            setattr(node, name, value)
-    if given:
-        node._given = given
-
-
-@contextmanager
-def as_written(node: BackwardNode) -> Iterator[None]:
-    """In the block the context has all attributes that the user gave it."""
-    given = node.__dict__.pop("_given", None)
-    if given is None:
-        yield
-        return
-    own = parts_of(node)
-    node.__dict__.update((k, v) for k, v in given.items() if k not in _SLOTS)
-    for name in _SLOTS:
-        setattr(node, name, given.get(name, getattr(node, name)))
-    try:
-        yield
-    finally:
-        set_aside(node, own)
-
-
-def parts_of(node: BackwardNode) -> tuple[Any, ...]:
-    return node.edges, node.extra, node.place, node.sequence
 
 
 def backward_of(cls: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from ..ir.bind import state
 from ..ir.ops.views import zeros
 from .backward import grad
-from .function import BackwardNode, Function, as_written
+from .function import BackwardNode, Function
 from .modes import set_grad_mode
 
 
@@ -45,7 +45,7 @@ class Transposed(Function):
         given: list[Any] = [None] * node._count
         for position, tangent in zip(node._positions, tangents):
             given[position] = tangent
-        with node.for_forward(), as_written(node):
+        with node.for_forward():
             pushed = node._forward_cls.jvp(node, *given)
         return (None, *(pushed if isinstance(pushed, tuple) else (pushed,)))
 
