@@ -10,16 +10,20 @@ from typing import Any
 from ..ir.arguments import warn
 from ..ir.bind import state
 from ..ir.op import TABLE
-from ..ir.types import DType, bfloat16, float16, float32, int32
+from ..ir.types import DType, bfloat16, float16, float32, int32, type_word
 from ..tracer.creation import full
 from ..tracer.tensor import Tensor, device
 
 # Ops that autocast computes in the lower precision.
 LOWER = {"mm", "bmm", "addmm", "baddbmm", "addbmm", "convolution", "conv_input",
-         "scaled_dot_product_attention"}  # fmt: skip
+         "scaled_dot_product_attention", "conv_tbc", "prelu"}  # fmt: skip
 # Losses and the like that it computes in float32.
 HIGHER = {"nll_loss", "nll_loss2d", "mse_loss", "huber_loss", "smooth_l1_loss",
-          "binary_cross_entropy", "ctc_loss", "prod", "cdist", "trace"}  # fmt: skip
+          "binary_cross_entropy", "ctc_loss", "prod", "cdist", "trace",
+          "fractional_max_pool"}  # fmt: skip
+
+
+_SINGLE_OR_HALF = (float32, bfloat16, float16)
 
 
 class _Casting:
@@ -36,19 +40,30 @@ class _Casting:
     def cast_operands(self, op: Any, inputs: Any) -> Any:
         """The operands as `op` gets them."""
         if op.name in LOWER:
-            return tuple(self.cast(value, (float32,), self.dtype) for value in inputs)
+            return one_dtype(self.cast(value, _SINGLE_OR_HALF, self.dtype) for value in inputs)
         if op.name in HIGHER:
             return tuple(self.cast(value, (bfloat16, float16), float32) for value in inputs)
         return inputs
 
     def cast(self, value: Any, kinds: tuple[DType, ...], wanted: DType) -> Any:
         """`value` in the dtype `wanted`, where it is a tensor of one of `kinds`."""
-        if isinstance(value, Tensor) and value.dtype in kinds:
+        if isinstance(value, Tensor) and value.dtype in kinds and value.dtype is not wanted:
             return TABLE["cast"](value, dtype=wanted)
         return value
 
     def __getattr__(self, name: str) -> Any:  # what a recording listens to
         return getattr(self.below, name)
+
+
+def one_dtype(operands: Iterable[Any]) -> tuple[Any, ...]:
+    """The operands of a product; doubles, which are not cast, go with doubles only."""
+    operands = tuple(operands)
+    dtypes = {v.dtype for v in operands if isinstance(v, Tensor) and v.is_floating_point()}
+    if len(dtypes) > 1:
+        words = [type_word(d) for d in sorted(dtypes, key=lambda d: -d.itemsize)]
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {words[0]} and "
+                           f"{words[1]}")  # fmt: skip
+    return operands
 
 
 def warn_of_old_name(where: str, name: str, arguments: str) -> None:

@@ -18,6 +18,7 @@ from ..types import COMPLEX, DType, TensorType, bool_, broadcast_shapes, default
 from ..value import Value, public
 from .kinds import require_value, view
 from .mathematics import zero_of
+from .precision import full_precision
 
 
 def _samples(rng: np.random.Generator) -> list[Any]:
@@ -63,6 +64,7 @@ def view_as_real_(input: Any) -> Any:
 
 
 @public("view_as_complex", method=False)
+@full_precision
 def view_as_complex_(input: Any) -> Any:
     """view_as_complex(input): pairs along the last dimension as complex numbers."""
     require_value("view_as_complex", input)
@@ -272,6 +274,7 @@ def complex_(real: Any, imag: Any) -> Any:
 
 
 @public("polar", method=False)
+@full_precision
 def polar(abs: Any, angle: Any) -> Any:
     """polar(abs, angle): abs * (cos(angle) + 1j * sin(angle))."""
     _check_parts("polar", abs, angle, ("abs", "angle"))

@@ -28,6 +28,7 @@ from .linalg_common import (
     linalg,
     scaled,
 )
+from .precision import full_precision
 from .products import drawn, matmul, transposed
 from .results import named_result
 
@@ -233,6 +234,7 @@ inverse_op: Op = define(
 
 
 @linalg("inv_ex")
+@full_precision
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     """linalg.inv_ex(A, *, check_errors=False) -> (inverse, info)."""
     check_square("linalg.inv", A)
@@ -241,6 +243,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
 
 
 @linalg("inv")
+@full_precision
 def inv(A: Any) -> Any:
     """linalg.inv(A): inverses of square matrices; LinAlgError if one is singular."""
     return inv_ex(A, check_errors=True)[0]

@@ -26,6 +26,7 @@ from .linalg_common import (
     set_diagonal,
 )
 from .linalg_solve import solve_op
+from .precision import full_precision
 from .products import drawn, matmul, transposed
 from .results import named_result
 
@@ -146,6 +147,7 @@ def _check_eigh(name: str, input: Any, UPLO: str) -> str:
 
 
 @linalg("eigh")
+@full_precision
 def eigh(input: Any, UPLO: str = "L") -> Any:
     """linalg.eigh(input, UPLO='L') -> (eigenvalues, eigenvectors) of Hermitian matrices."""
     result = eigh_op(input, UPLO=_check_eigh("linalg_eigh", input, UPLO))
@@ -153,6 +155,7 @@ def eigh(input: Any, UPLO: str = "L") -> Any:
 
 
 @linalg("eigvalsh")
+@full_precision
 def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     """linalg.eigvalsh(input, UPLO='L'): eigenvalues of Hermitian matrices, smallest first."""
     side = _check_eigh("linalg_eigvalsh", input, UPLO)
@@ -217,6 +220,7 @@ eigvals_op = define(
 
 
 @linalg("eig", out="safe torch.linalg.eig eigenvalues eigenvectors")
+@full_precision
 def eig(input: Any) -> Any:
     """linalg.eig(input) -> (eigenvalues, eigenvectors), complex."""
     check_square("linalg.eig", input)
@@ -225,6 +229,7 @@ def eig(input: Any) -> Any:
 
 
 @linalg("eigvals", out="safe torch.linalg.eigvals eigenvalues")
+@full_precision
 def eigvals(input: Any) -> Any:
     """linalg.eigvals(input): eigenvalues, complex."""
     check_square("linalg.eigvals", input)

@@ -27,6 +27,7 @@ from .linalg_common import (
 )
 from .linalg_eigen import phase_check_op, skew
 from .linalg_solve import solve_triangular_op
+from .precision import full_precision
 from .products import drawn, matmul, transposed
 from .results import named_result
 
@@ -95,6 +96,7 @@ qr_op = define(
 
 
 @linalg("qr")
+@full_precision
 def linalg_qr(A: Any, mode: str = "reduced") -> Any:
     """linalg.qr(A, mode='reduced') -> (Q, R); mode 'reduced', 'complete' or 'r'."""
     check_matrix("linalg.qr", A)
@@ -106,6 +108,7 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
 
 
 @public("qr")
+@full_precision
 def qr(input: Any, some: bool = True) -> Any:
     """qr(input, some=True) -> (Q, R): see linalg.qr."""
     warn_of_successor("qr", "qr", "The boolean parameter 'some' has been replaced with a string "
@@ -236,6 +239,7 @@ def _check_svd(A: Any, driver: Any) -> None:
 
 
 @linalg("svd")
+@full_precision
 def linalg_svd(A: Any, full_matrices: bool = True, *, driver: Any = None) -> Any:
     """linalg.svd(A, full_matrices=True, *, driver=None) -> (U, S, Vh)."""
     _check_svd(A, driver)
@@ -243,6 +247,7 @@ def linalg_svd(A: Any, full_matrices: bool = True, *, driver: Any = None) -> Any
 
 
 @linalg("svdvals")
+@full_precision
 def svdvals(A: Any, *, driver: Any = None) -> Any:
     """linalg.svdvals(A, *, driver=None): singular values, largest first."""
     _check_svd(A, driver)
@@ -251,6 +256,7 @@ def svdvals(A: Any, *, driver: Any = None) -> Any:
 
 
 @public("svd")
+@full_precision
 def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
     """svd(input, some=True, compute_uv=True) -> (U, S, V), with V not transposed."""
     if not compute_uv:

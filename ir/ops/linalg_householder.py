@@ -23,6 +23,7 @@ from .linalg_common import (
     of_shape,
     set_diagonal,
 )
+from .precision import full_precision
 from .products import drawn, matmul, transposed
 from .results import named_result
 from .views import zeros
@@ -44,6 +45,7 @@ geqrf_op = define(
 
 
 @public("geqrf")
+@full_precision
 def geqrf(input: Any) -> Any:
     """geqrf(input) -> (a, tau): the reflectors of a QR factorisation."""
     check_matrix("torch.geqrf", input, "input")
@@ -104,6 +106,7 @@ householder_op = define(
 
 
 @linalg("householder_product", out="safe torch.linalg.householder_product result")
+@full_precision
 def householder_product(input: Any, tau: Any) -> Any:
     """linalg.householder_product(input, tau): the first columns of the product of reflectors."""
     name = "torch.linalg.householder_product"
@@ -151,6 +154,7 @@ ormqr_op: Op = define(
 
 
 @public("ormqr")
+@full_precision
 def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
     """ormqr(input, input2, input3, left=True, transpose=False): Q times a matrix."""
     for name, value in (("input", input), ("other", input3)):

@@ -23,6 +23,7 @@ from .linalg_common import (
 )
 from .linalg_eigen import eigvalsh
 from .linalg_factor import singular, svdvals
+from .precision import full_precision
 from .products import drawn, matmul, transposed
 from .results import named_result
 from .views import zeros
@@ -113,12 +114,14 @@ def pinv(
 
 
 @public("pinverse")
+@full_precision
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:
     """pinverse(input, rcond=1e-15): see linalg.pinv."""
     return pinv(input, rcond)
 
 
 @linalg("matrix_rank", out="any")
+@full_precision
 def matrix_rank(
     input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
@@ -238,6 +241,7 @@ spectrum_op = define(
 
 
 @linalg("lstsq", out="safe torch.linalg.lstsq solution residuals rank singular_values")
+@full_precision
 def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Any:
     """linalg.lstsq(input, b, rcond=None, *, driver=None)
     -> (solution, residuals, rank, singular_values)."""

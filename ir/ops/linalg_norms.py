@@ -17,6 +17,7 @@ from .linalg_det import inverse_op
 from .linalg_factor import svdvals
 from .norms import check_dtype
 from .norms import vector_norm as norm_of_vectors
+from .precision import full_precision
 from .products import drawn, matmul
 
 # --- norms ---------------------------------------------------------------------------------------
@@ -124,6 +125,7 @@ def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 @linalg("cond", out="safe linalg.cond result")
+@full_precision
 def cond(input: Any, p: Any = None) -> Any:
     """linalg.cond(input, p=None): norm(A) * norm(A^-1) for the norm `p`."""
     check_matrix("linalg.cond", input)

@@ -18,6 +18,7 @@ from .joining import cat
 from .linalg_common import check_float, check_same_dtype, check_square, identity, linalg
 from .linalg_det import inv, inverse_op
 from .linalg_solve import solve
+from .precision import full_precision
 from .products import dot_type, drawn, matmul, mm, product, unsafe_view
 
 # --- vectors -------------------------------------------------------------------------------------
@@ -249,6 +250,7 @@ def matrix_power(input: Any, n: int) -> Any:
 
 
 @linalg("tensorinv", out="safe tensorinv result")
+@full_precision
 def tensorinv(input: Any, ind: int = 2) -> Any:
     """linalg.tensorinv(A, ind=2): the inverse of A as a map of its last dimensions to its first."""
     if ind <= 0:
@@ -264,6 +266,7 @@ def tensorinv(input: Any, ind: int = 2) -> Any:
 
 
 @linalg("tensorsolve", out="safe tensorsolve result")
+@full_precision
 def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     """linalg.tensorsolve(A, B, dims=None): X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:

@@ -21,6 +21,7 @@ from .linalg_common import (
     lead_of,
     linalg,
 )
+from .precision import full_precision
 from .products import drawn, matmul, transposed
 from .results import named_result
 
@@ -85,6 +86,7 @@ solve_op: Op = define(
 
 
 @linalg("solve_ex")
+@full_precision
 def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
     """linalg.solve_ex(A, B, *, left=True, check_errors=False) -> (result, info)."""
     name = "linalg.solve"
@@ -101,6 +103,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
 
 
 @linalg("solve")
+@full_precision
 def solve(A: Any, B: Any, *, left: bool = True) -> Any:
     """linalg.solve(A, B, *, left=True): X with A X = B, or X A = B."""
     return solve_ex(A, B, left=left, check_errors=True)[0]
@@ -197,6 +200,7 @@ cholesky_op = define(
 
 
 @linalg("cholesky_ex")
+@full_precision
 def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
     """linalg.cholesky_ex(input, *, upper=False, check_errors=False) -> (L, info)."""
     check_square("linalg.cholesky", input)
@@ -206,12 +210,14 @@ def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) 
 
 
 @linalg("cholesky")
+@full_precision
 def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
     """linalg.cholesky(input, *, upper=False): L with A = L L^H; LinAlgError if there is none."""
     return cholesky_ex(input, upper=upper, check_errors=True)[0]
 
 
 @public("cholesky", out="safe cholesky result")
+@full_precision
 def cholesky(input: Any, upper: bool = False) -> Any:
     """cholesky(input, upper=False): see linalg.cholesky."""
     warn_of_successor("cholesky", "cholesky", "L = torch.cholesky(A)\nshould be replaced with\n"
@@ -254,6 +260,7 @@ cholesky_solve_op: Op = define(
 
 
 @public("cholesky_solve", out="safe cholesky_solve result")
+@full_precision
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
     """cholesky_solve(input, input2, upper=False): X with L L^H X = B."""
     check_solvable("cholesky_solve", input2, input)
@@ -277,6 +284,7 @@ cholesky_inverse_op = define(
 
 
 @public("cholesky_inverse", out="safe cholesky_inverse result")
+@full_precision
 def cholesky_inverse(input: Any, upper: bool = False) -> Any:
     """cholesky_inverse(input, upper=False): the inverse of L L^H."""
     check_square("cholesky_inverse", input)

@@ -14,6 +14,7 @@ from . import linalg_kernels as kernels
 from .arithmetic import conj
 from .linalg_common import add, check_same_dtype, check_solvable, lead_of
 from .linalg_solve import solve_triangular_op, triangle
+from .precision import full_precision
 from .products import drawn, matmul, transposed
 from .results import named_result
 
@@ -57,6 +58,7 @@ old_triangular_op = define(
 
 
 @public("triangular_solve")
+@full_precision
 def triangular_solve(
     input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..arguments import plain_number, warn
-from ..bind import casting
+from ..bind import casting, state
 from ..types import bool_, normalize_dim
 from ..value import public
 from .nn_activations import (
@@ -207,7 +207,7 @@ def glu(input: Any, dim: int = -1) -> Any:
 def prelu(input: Any, weight: Any) -> Any:
     """prelu(input, weight): leaky_relu with a learnable slope, one or one per channel."""
     if casting():
-        weight = weight.to(input.dtype)
+        input, weight = state.top.cast_operands(prelu_op, (input, weight))  # type: ignore[attr-defined]
     if weight.dtype is not input.dtype:
         raise RuntimeError("prelu: Type promoting not supported. Got "
                            f"{input.dtype.name} and {weight.dtype.name}")  # fmt: skip

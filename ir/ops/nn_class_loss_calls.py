@@ -19,6 +19,7 @@ from .nn_class_losses import (
     nll_loss2d,
 )
 from .nn_common import floats_only, reduce_loss, reduction_name
+from .precision import full_precision
 from .products import linear
 from .softmax import log_softmax_op
 
@@ -243,6 +244,7 @@ def _check_long(target: Any) -> None:
 
 
 @public("multi_margin_loss", spaces="nn.functional", method=False)
+@full_precision
 def multi_margin_loss_(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None,
     size_average: Any = None, reduce: Any = None, reduction: str = "mean",
@@ -274,6 +276,7 @@ def multi_margin_loss_(
 
 
 @public("multilabel_margin_loss", spaces="nn.functional", method=False)
+@full_precision
 def multilabel_margin_loss_(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:

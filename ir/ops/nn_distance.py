@@ -14,6 +14,7 @@ from .creation import full, iota
 from .joining import cat
 from .nn_common import reduce_loss, reduction_name
 from .norms import vector_norm_op
+from .precision import full_precision
 
 # --- similarity of pairs -------------------------------------------------------------------------
 
@@ -48,6 +49,7 @@ def pairwise_distance(
 
 
 @public("cosine_embedding_loss", spaces="nn.functional", method=False)
+@full_precision
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None,
     reduce: Any = None, reduction: str = "mean",
@@ -81,6 +83,7 @@ def _check_triplet(anchor: Any, positive: Any, negative: Any, margin: float) -> 
 
 
 @public("triplet_margin_loss", spaces="nn.functional", method=False)
+@full_precision
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2,
     eps: float = 1e-6, swap: bool = False, size_average: Any = None, reduce: Any = None,

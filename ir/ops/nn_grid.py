@@ -18,6 +18,7 @@ from ..op import Template, define
 from ..types import TensorType
 from ..value import public
 from .nn_resample import cubic_weights
+from .precision import full_precision
 
 Ints = tuple[int, ...]
 
@@ -319,6 +320,7 @@ _ALIGN_WARNING = (
 
 
 @public("grid_sample", spaces="nn.functional", method=False)
+@full_precision
 def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: Any = None,

@@ -21,6 +21,7 @@ from .nn_losses import (
     smooth_l1_loss,
     soft_margin_loss,
 )
+from .precision import full_precision
 
 
 def _size(value: Any) -> str:
@@ -73,6 +74,7 @@ def _l1(x: Any, y: Any, reduction: str) -> Any:
 
 
 @public("l1_loss", spaces="nn.functional", method=False)
+@full_precision
 def l1_loss(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     weight: Any = None,
@@ -151,6 +153,7 @@ def binary_cross_entropy_(
 
 
 @public("binary_cross_entropy_with_logits", spaces="nn.functional", method=False)
+@full_precision
 def binary_cross_entropy_with_logits_(
     input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean", pos_weight: Any = None,
@@ -171,6 +174,7 @@ def binary_cross_entropy_with_logits_(
 
 
 @public("kl_div", spaces="nn.functional", method=False)
+@full_precision
 def kl_div(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     log_target: bool = False,
@@ -197,6 +201,7 @@ def kl_div(
 
 
 @public("poisson_nll_loss", spaces="nn.functional", method=False)
+@full_precision
 def poisson_nll_loss(
     input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None,
     eps: float = 1e-8, reduce: Any = None, reduction: str = "mean",
@@ -253,6 +258,7 @@ def gaussian_nll_loss(
 
 
 @public("soft_margin_loss", spaces="nn.functional", method=False)
+@full_precision
 def soft_margin_loss_(
     input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
@@ -270,6 +276,7 @@ def soft_margin_loss_(
 
 
 @public("hinge_embedding_loss", spaces="nn.functional", method=False)
+@full_precision
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean",

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..arguments import kind_of, must_be
+from ..bind import casting
 from ..dims import whole
 from ..op import define
 from ..types import TensorType
 from ..value import public
 from .nn_common import formally
+from .precision import raised
 from .windows import pad_spatial
 
 Ints = tuple[int, ...]
@@ -187,6 +189,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     _check_mirror(input, widths, mode)
+    if mode != "circular" and casting():
+        input = raised(input)
     return mirror_pad(input, pad=widths, mode=mode)
 
 

@@ -19,6 +19,7 @@ from .nn_pool import (
     max_pool,
     max_unpool,
 )
+from .precision import full_precision
 from .windows import Ints, out_size, plain_ints
 
 _COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
@@ -246,7 +247,7 @@ def _publish_average(dims: int) -> None:
     power.__doc__ = (f"lp_pool{dims}d(input, norm_type, kernel_size, stride=None, "
                      "ceil_mode=False): the p-norm of each window.")  # fmt: skip
     spaces = "torch nn.functional" if dims == 1 else "nn.functional"
-    public(name, spaces=spaces, method=False)(pool)
+    public(name, spaces=spaces, method=False)(full_precision(pool) if dims == 3 else pool)
     public(power.__name__, spaces="nn.functional", method=False)(power)
 
 

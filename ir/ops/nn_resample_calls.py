@@ -10,6 +10,7 @@ from ..value import public
 from .nn_common import check_value, floats_only
 from .nn_pool_calls import adaptive_size
 from .nn_resample import adaptive_avg_pool, resample, scaled_size
+from .precision import full_precision
 
 Ints = tuple[int, ...]
 
@@ -39,7 +40,8 @@ def _publish_adaptive(dims: int) -> None:
 
     pool.__name__ = pool.__qualname__ = name
     pool.__doc__ = f"{name}(input, output_size)."
-    public(name, spaces="torch nn.functional" if dims == 1 else "nn.functional", method=False)(pool)
+    spaces = "torch nn.functional" if dims == 1 else "nn.functional"
+    public(name, spaces=spaces, method=False)(full_precision(pool) if dims == 3 else pool)
 
 
 for _dims in (1, 2, 3):

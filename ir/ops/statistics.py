@@ -11,6 +11,7 @@ from ..types import FLOAT, INTEGER, float32, float64, int64, normalize_dim, type
 from ..value import Value, public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduction
+from .precision import full_precision
 from .reduce import ADD, check_tensor, kept, reduce_dims
 from .views import squeeze_op
 
@@ -138,7 +139,7 @@ def _quantile(name: str, ignore_nan: bool) -> Any:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}(input, q, dim=None, keepdim=False, *, interpolation='linear')."
-    return public(name)(function)
+    return public(name)(full_precision(function))
 
 
 quantile = _quantile("quantile", False)

@@ -14,6 +14,7 @@ from ..value import Value, public
 from .complexes import view_as_real_
 from .fft import BY_N, BY_ROOT_N, NONE, c2c_op, c2r_op, r2c_op
 from .nn_pad import constant_pad_op
+from .precision import full_precision
 from .products import drawn, unsafe_view
 
 # --- frames --------------------------------------------------------------------------------------
@@ -101,6 +102,7 @@ def _prepared(input: Any, n_fft: int, center: bool, pad_mode: str) -> Any:
 
 
 @public("stft")
+@full_precision
 def stft(
     input: Any, n_fft: int, hop_length: Any = None, win_length: Any = None, window: Any = None,
     center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: Any = None,

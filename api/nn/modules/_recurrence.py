@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ... import cat, stack
 from ...ir.bind import casting
+from ...ir.bind import state as interpreter
 from ...ir.ops.joining import lstm_outputs
 from ...ir.ops.nn_gru import gru_loop
 from ...ir.ops.nn_lstm import lstm_loop
@@ -95,6 +96,8 @@ def run_layer(
     Where `sizes` are given, input and outputs are packed: step t has `sizes[t]` rows, in falling
     order.
     """
+    if mode == "LSTM" and w.hr is None and casting() and input.dtype in (float32, bfloat16):
+        input, state, w = lowered(input, state, w)
     one_dtype = {input.dtype, w.ih.dtype, *(h.dtype for h in state)}
     if w.hr is None and one_dtype in ({float32}, {float64}) and not casting():
         return run_loop(mode, input, None if sizes is None else tuple(sizes), state, w, reverse)
@@ -110,6 +113,13 @@ def run_layer(
         outputs.reverse()
     fused = mode == "LSTM" and w.hr is None and input.dtype in FUSED
     return lstm_outputs(*outputs) if fused else stack(outputs, dim=0), state
+
+
+def lowered(input: Tensor, state: State, w: Weights) -> tuple[Tensor, State, Weights]:
+    """What a layer works on in the lower precision of autocast, as torch's fused LSTM does."""
+    dtype = interpreter.top.dtype  # type: ignore[attr-defined]
+    weights = Weights(*(value if value is None else value.to(dtype) for value in w))
+    return input.to(dtype), tuple(h.to(dtype) for h in state), weights
 
 
 def run_loop(mode: str, input: Tensor, sizes: Any, state: State, w: Weights, reverse: bool) -> Any:

@@ -7,6 +7,7 @@ import numbers
 import warnings
 from typing import Any
 
+from ...ir.bind import casting
 from ...naming import found_in
 from ...tracer.creation import zeros
 from ...tracer.tensor import Tensor
@@ -132,7 +133,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Dtype, number of dimensions and width of the input."""
         weight = self._parameters.get("weight_ih_l0", None)
-        if weight is not None and input.dtype is not weight.dtype:
+        if weight is not None and input.dtype is not weight.dtype and not casting():
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). "
                 f"Convert input: input.to({weight.dtype}), or convert model: "
