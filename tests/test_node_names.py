@@ -96,3 +96,11 @@ def test_names_inside_compiled_functions_are_eagers():
 def test_nodes_without_a_derivative():
     node = torch.heaviside(leaf(3), torch.ones(3)).grad_fn
     assert node.name() == "torch::autograd::NotImplemented"
+
+
+def test_saved_numbers_that_count_elements_are_unsigned():
+    x = torch.ones(3, 3, requires_grad=True)
+    assert x.tril(-1).grad_fn._saved_diagonal == 2**64 - 1
+    assert x.triu(1).grad_fn._saved_diagonal == 1
+    assert x.diagonal(-2).grad_fn._saved_offset == 2**64 - 2
+    assert x.roll((-1, 1), (0, 1)).grad_fn._saved_shifts == (2**64 - 1, 1)

@@ -51,8 +51,17 @@ def saved_attribute(node: Any, name: str) -> Any:
     value = node.attrs[name] if name in node.attrs else op.defaults[name]
     if name == "reduction":
         return _REDUCTIONS.get(value, value)
-    # torch shows a number below 0 that is an index as the unsigned number of the same bits
-    return value + 2**64 if name in ("ignore_index", "padding_idx") and value < 0 else value
+    return _unsigned(value) if name in _INDICES else value
+
+
+# torch shows a number below 0 that counts elements as the unsigned number of the same bits
+_INDICES = {"diagonal", "ignore_index", "offset", "padding_idx", "shifts"}
+
+
+def _unsigned(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_unsigned, value))
+    return value + 2**64 if isinstance(value, int) and value < 0 else value
 
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # torch's enumeration
