@@ -14,6 +14,7 @@ from ..ir.arguments import must_be
 from ..ir.bind import install_bottom, state
 from ..ir.op import Op
 from ..ir.ops import as_eager
+from ..ir.ops.linalg_common import LinAlgError
 from ..ir.overriding import ASKED, UNASKED, ask
 from ..ir.types import (
     FLOAT,
@@ -278,6 +279,8 @@ def offered(op: Op, arrays: Any, attrs: dict[str, Any]) -> Any:
 
 def explain_failure(op: Op, inputs: Any, attrs: dict[str, Any], error: Exception) -> Exception:
     """NumPy refused: inference says in torch's words what is wrong."""
+    if isinstance(error, LinAlgError):  # it is about values, and in torch's words
+        return error
     numbers = () if op.promote is None else (int, float, complex, np.generic)
     for position, (name, value) in enumerate(zip(op.inputs, inputs), 1):
         if value is not None and not isinstance(value, (Tensor, *numbers)):

@@ -45,6 +45,13 @@ def _by_singularity(regular: Any, singular: Any, a: np.ndarray, *others: np.ndar
     result = np.zeros_like(a)
     if not a.size:
         return result
+    finite = np.isfinite(a).all((-2, -1))
+    if not finite.all():
+        identity = np.eye(a.shape[-1], dtype=a.dtype)
+        a = np.where(finite[..., None, None], a, identity)
+        result[...] = _by_singularity(regular, singular, a, *others)
+        result[~finite] = np.nan
+        return result
     det, eps = np.linalg.det(a), np.finfo(a.dtype).eps
     mask = np.asarray(~(np.abs(det) >= 100 * eps))
     mask[~mask] = np.linalg.cond(a[~mask], 1) > 1e-4 / eps

@@ -21,7 +21,7 @@ from .linalg_common import (
     linalg,
     of_shape,
 )
-from .linalg_eigen import eigvalsh
+from .linalg_eigen import converging, eigvalsh
 from .linalg_factor import singular, svdvals
 from .precision import full_precision
 from .products import drawn, matmul, transposed
@@ -42,7 +42,7 @@ def _pinv(a: np.ndarray, atol: Any, rtol: Any, *, hermitian: bool = False) -> An
     if not a.size:
         return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     if hermitian:
-        values, u = np.linalg.eigh(a)
+        values, u = converging(np.linalg.eigh, a, "L")
         sizes, vh = np.abs(values), kernels.adjoint(u)
     else:
         u, values, vh = singular(a, full_matrices=False)

@@ -338,3 +338,24 @@ def test_qr_says_what_cannot_be_differentiated():
         L.qr(a, mode="r").R.sum().backward()
     with pytest.raises(RuntimeError, match="mode='complete' and nrows > ncols"):
         L.qr(a, mode="complete").R.sum().backward()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, torch.compile], ids=["eager", "compiled"])
+def test_matrices_that_are_not_finite(wrap):
+    bad = torch.eye(3, dtype=torch.float64)
+    bad[2, 0] = math.nan
+    batch = torch.stack([torch.eye(3, dtype=torch.float64), bad])
+    pinv, hermitian = wrap(L.pinv), wrap(lambda a: L.pinv(a, hermitian=True))
+    for _ in range(3):
+        with pytest.raises(L.LinAlgError, match=r"linalg.svd: The algorithm failed to converge"):
+            pinv(bad)
+        with pytest.raises(L.LinAlgError, match=r"linalg.svd: \(Batch element 1\)"):
+            pinv(batch)
+        with pytest.raises(L.LinAlgError, match=r"linalg.eigh: \(Batch element 1\)"):
+            hermitian(batch)
+    det = wrap(L.det)
+    for _ in range(3):
+        leaf = batch.clone().requires_grad_()
+        det(leaf).sum().backward()
+        assert torch.equal(leaf.grad[0], torch.eye(3, dtype=torch.float64))
+        assert leaf.grad[1].isnan().all()
