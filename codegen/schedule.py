@@ -54,6 +54,7 @@ class Scheduler(Sources):
         self.given = {item.var for item in graph.inputs}
         self.home: dict[Var, Cluster] = {}
         self.readers: dict[Var, list[Cluster]] = {}
+        self.viewers: dict[Var, list[Cluster]] = {}  # templates and host calls that read a view
         self.placed: dict[Node, int] = {}
         self.apart: set[tuple[int, int]] = set()  # clusters that would not merge
         self.last_draw: Cluster | None = None
@@ -99,7 +100,10 @@ class Scheduler(Sources):
         cluster = self.order.add(self.order.new(kind))
         cluster.members.append(node)
         for var in node.present():
-            self.after(cluster, self.base(var)[0])
+            base, chain = self.base(var)
+            self.after(cluster, base)
+            for view in chain:
+                self.viewers.setdefault(view.outputs[0], []).append(cluster)
         if node.op.random:  # draws keep their order
             if self.last_draw is not None:
                 self.order.depend(cluster, self.last_draw)
@@ -197,10 +201,14 @@ class Scheduler(Sources):
         if not native_types(node):
             self.kinds[node] = HOST
             self.place_opaque(node, HOST)
-            return
-        twin, number = Var(var.type), self.number[node]
-        self.enter(Node(node.op, node.inputs, (twin,), node.attrs, node.place), number)
-        self.start(self.enter(Node(TABLE["clone"], (twin,), (var,), (), node.place), number))
+        else:
+            twin, number = Var(var.type), self.number[node]
+            self.enter(Node(node.op, node.inputs, (twin,), node.attrs, node.place), number)
+            self.start(self.enter(Node(TABLE["clone"], (twin,), (var,), (), node.place), number))
+        for reader in self.viewers.pop(var, ()):  # what they find in its place is the copy
+            if not reader.open:
+                self.home[var].mask = 0  # nothing may join it that comes after the reader
+            self.order.depend(reader, self.home[var])
 
     def candidates(self, node: Node) -> list[Cluster]:
         """Clusters the node may join: its operands' and their other readers'.

@@ -211,3 +211,18 @@ def test_a_write_of_a_wider_result_saves_the_value_before_it(name):
         return x.grad
 
     assert torch.equal(gradient(True), gradient(False))
+
+
+def test_a_view_that_is_stored_for_a_later_reader():
+    """A call of the host reads the copy as well, so it comes after it."""
+
+    def body(x):
+        view = x.select(2, 0)
+        made = torch.igammac(view, view.atan() * 0.75 + 1.75)
+        return view.sort(-1).values, made
+
+    function = torch.compile(body)
+    for first in range(1, 5):
+        x = torch.arange(float(first), first + 4).reshape(1, 2, 2, 1)
+        for found, expected in zip(function(x), body(x)):
+            assert torch.allclose(found, expected, atol=1e-5)
