@@ -129,6 +129,7 @@ def possible(p: Matmul) -> list[type[Kernel]]:
 #   512x512x512     NN             0.67          1.02          1.01
 #   256x256x256     TN             0.62          0.81          0.97
 #   784x512x128     TN             0.50          0.70          1.01
+#   128x512x10      NN       0.98  0.96    1.00  1.12
 #   4x512x784       NN     blocked 0.92          1.17
 # So a direct kernel's B should stay in L1, or its tile have all columns: what it reads in two
 # lines it reads for each tile of rows.
@@ -199,7 +200,10 @@ def is_cut_in_strips(p: Matmul, target: Target) -> bool:
         return short >= 16
     b_bytes = q.k * q.n * size
     if q.m > 24:
-        return q.a[1] == 1 and b_bytes > (2**15 if q.n > WIDEST else 2**17)
+        # short sums are mostly stores, of which strips make whole lines
+        short = q.k <= 32 and q.m * q.n * size > 2**17
+        wide = q.n > WIDEST and (b_bytes > 2**15 or short)
+        return q.a[1] == 1 and (wide or b_bytes > 2**17)
     # few rows go through a larger B by blocks, which read memory in order
     room = target.l2 * 2 if q.m <= 4 else target.l2 * 7 // 8
     return b_bytes > 2**17 and q.m > 1 and b_bytes <= room
