@@ -71,6 +71,7 @@ class Unrolled:
 
     def __init__(self, t: Tile, panels: Tile, unroll: int):
         zero, last = "zeroinitializer", f"%rm{unroll - 1}"
+        self.unroll = unroll
         self.asking = unroll * (t.rows - 1)  # of k, while lines of C are asked for
         self.lines = (*range(64, t.columns * SIZE[t.element], 64), t.columns * SIZE[t.element] - 1)
         self.rows = "".join(
@@ -141,10 +142,11 @@ class Core:
 
     @cached_property
     def whole(self) -> Unrolled:
-        return self.unrolled(self.tile)
+        return Unrolled(self.tile, self.tile, self.unroll)
 
     def unrolled(self, tile: Tile) -> Unrolled:
-        return Unrolled(tile, self.tile, self.unroll)
+        """A smaller tile, which runs seldom: it may take LLVM half as long."""
+        return Unrolled(tile, self.tile, 2)
 
     # of what is packed
 
