@@ -208,13 +208,21 @@ class Kernel:
                           self.slot_bytes * self.chunks, self.kind)  # fmt: skip
 
 
-def added_up(s: LLVMReader, dtype: str, total: Scalar | None, parts: int, pitch: int) -> Scalar:
-    """A total and, in order, what each part of %work has at %at; parts are a pitch apart."""
-    lanes, element = s.m.lanes, ELEMENT[dtype]
+def added_up(kernel: Kernel, s: LLVMReader, row: int, parts: int, pitch: int) -> Scalar:
+    """The sums that parts of %work have for an element, in order, after what C held.
+
+    Rows are `row` elements apart, parts a `pitch`.
+    """
+    lanes, dtype = s.m.lanes, DTYPE[kernel.element]
+    total = s.load(f"%pass.c{lanes}", dtype) if kernel.product.accumulate else None
+    s.m.effect(f"%row.{lanes} = mul i64 %pass.i, {row}")
+    s.m.effect(f"%at.{lanes} = add i64 %row.{lanes}, %pass.j{lanes}")
     for part in range(parts):
         tag = f"{lanes}.{part}"
         s.m.effect(f"%at.{tag} = add i64 %at.{lanes}, {part * pitch}")
-        s.m.effect(f"%sum.{tag} = getelementptr inbounds {element}, ptr %work, i64 %at.{tag}")
+        s.m.effect(
+            f"%sum.{tag} = getelementptr inbounds {kernel.element}, ptr %work, i64 %at.{tag}"
+        )
         value = s.load(f"%sum.{tag}", dtype)
         total = value if total is None else s.add(total, value)
     assert total is not None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.cached import cached_property
-from .gemm_base import DTYPE, ELEMENT, SIZE, Kernel, Matmul, added_up
+from .gemm_base import ELEMENT, SIZE, Kernel, Matmul, added_up
 from .gemm_core import Core
 from .gemm_kinds import Direct
 from .scalar import LLVMReader, Scalar
@@ -48,8 +48,13 @@ class Deep(Kernel):
         return -(-self.m * self.n // 16) * 16
 
     @property
+    def slots(self) -> int:
+        """Parts, with the one that is shorter."""
+        return self.parts + (self.rest > 0)
+
+    @property
     def slot_bytes(self) -> int:
-        return (self.parts + (self.rest > 0)) * self.pitch * self.size
+        return self.slots * self.pitch * self.size
 
     def _part(self, name: str, k: int, items: int) -> Kernel:
         p, depth = self.product, self.depth
@@ -74,9 +79,4 @@ class Deep(Kernel):
         return tuple(dict.fromkeys(name for kernel, _ in self.inner for name in kernel.imports()))
 
     def finished(self, s: LLVMReader) -> Scalar:
-        """The parts' sums in their order, after what C held."""
-        dtype, lanes = DTYPE[self.element], s.m.lanes
-        total = s.load(f"%pass.c{lanes}", dtype) if self.product.accumulate else None
-        s.m.effect(f"%row.{lanes} = mul i64 %pass.i, {self.n}")
-        s.m.effect(f"%at.{lanes} = add i64 %row.{lanes}, %pass.j{lanes}")
-        return added_up(s, dtype, total, self.parts + (self.rest > 0), self.pitch)
+        return added_up(self, s, self.n, self.slots, self.pitch)

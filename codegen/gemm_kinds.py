@@ -143,12 +143,7 @@ class Row(Kernel):
         return self.m * self.pitch * self.size
 
     def finished(self, s: LLVMReader) -> Scalar:
-        """The chunks' sums in their order, after what C held."""
-        dtype, lanes = DTYPE[self.element], s.m.lanes
-        total = s.load(f"%pass.c{lanes}", dtype) if self.product.accumulate else None
-        s.m.effect(f"%row.{lanes} = mul i64 %pass.i, {self.pitch}")
-        s.m.effect(f"%at.{lanes} = add i64 %row.{lanes}, %pass.j{lanes}")
-        return added_up(s, dtype, total, self.row_chunks, self.slot_bytes // self.size)
+        return added_up(self, s, self.pitch, self.row_chunks, self.slot_bytes // self.size)
 
 
 class Packed(Kernel):
