@@ -2,8 +2,8 @@
 
 A strip has the columns of a tile and goes through all of k by blocks, which stay in L1 for all
 rows of A; so do the strip's sums, and these rows of A stay in L2 from strip to strip. B is read in
-place for few rows. For more, or where k is what is contiguous (the weight of a linear layer), each
-block becomes a panel on the stack: that takes a few percent for tens of rows.
+place. Where its rows meet in the cache, for tens of rows of A, or where k is what is contiguous
+(the weight of a linear layer), each block becomes a panel on the stack: that takes a few percent.
 
 Chunks are cells of a grid: some rows by some columns.
 
@@ -17,17 +17,17 @@ from functools import partial
 
 from ..ir.cached import cached_property
 from .gemm_base import CHUNK_FLOPS, ELEMENT, SIZE, Matmul
-from .gemm_blocked import LINE, Blocked, BlockedTile, meet
+from .gemm_blocked import LINE, SLOW, Blocked, BlockedTile, even_tile, meet
 from .gemm_core import Core, turn_symbol
 from .gemm_direct import tile_name
 from .gemm_tile import Tile, lanes_below
 from .target import Target
 
 DEPTH = 160  # rows of B in a block, at most: of three vectors each they take two thirds of L1
-SOON = 8  # rows of B that are asked for before they are used, if it is read in place
-# Rows of A from which on a block of B is copied to a panel; fewer if its rows meet in the cache
+# Rows of A from which on a block of B is copied to a panel, if its rows meet in the cache: in some
+# sets, or in one. One thread of an Emerald Rapids, in place and copied: 128 x 784 x 512 208 and 201
+# GF/s, 100 cubed 183 and 171, 150 x 3000 x 300 206 and 194; 512 cubed 172 and 200.
 MANY, MEETING = 100, 40
-VECTORS = {8: 3, 7: 3, 6: 4, 5: 4}  # of a tile by its rows: as many as there are registers for
 HIGH = 64  # rows of a cell, at least: each makes its own panels
 CELLS = 16
 
@@ -58,11 +58,12 @@ class PanelTile(BlockedTile):
                 "%soon.o = mul i64 %soon.r, %lead",
                 f"%soon.a = mul i64 %soon.l, {LINE}",
                 "%soon.0 = add i64 %soon.o, %soon.a",
+                f"%soon.s = mul i64 %lead, {self.shares}",
             ]
         else:
             where = ["%soon.0 = mul i64 %i, %lead"]
-        for n in range(lines):
-            step = "%lead" if self.turned else str(LINE)
+        for n in range(-(-lines // self.shares)):
+            step = "%soon.s" if self.turned else str(LINE * self.shares)
             where += [
                 f"%soon.p{n} = getelementptr i8, ptr %next, i64 %soon.{n}",
                 f"call void @llvm.prefetch.p0(ptr %soon.p{n}, i32 0, i32 2, i32 1)",
@@ -79,7 +80,8 @@ class Strips(Blocked):
     def __init__(self, p: Matmul, target: Target):
         self.size = SIZE[ELEMENT[p.dtype]]
         self.turned, self.turns = p.b[1] != 1, turn_symbol(ELEMENT[p.dtype])
-        self.in_panel = self.turned or p.m >= (MEETING if meet(p.b[0], p) else MANY)
+        many = MEETING if meet(p.b[0], p) else MANY
+        self.in_panel = self.turned or (p.m >= many and meet(p.b[0], p, SLOW))
         super().__init__(p, target)
 
     @staticmethod
@@ -91,11 +93,15 @@ class Strips(Blocked):
         return Core.even(p.k, DEPTH, target.lanes(ELEMENT[p.dtype]))
 
     def tile_of(self, p: Matmul, target: Target) -> Tile:
-        """About equal rows in each, so that none is too small to keep the multipliers busy."""
-        many = target.registers > 16
-        rows = -(-p.m // max(1, -(-p.m // (8 if many else 6))))
-        lanes, vectors = target.lanes(ELEMENT[p.dtype]), VECTORS.get(rows, 6) if many else 2
-        return Tile(ELEMENT[p.dtype], lanes, rows, max(1, min(vectors, -(-p.n // lanes))))
+        return even_tile(p, target)
+
+    @property
+    def is_large(self) -> bool:
+        return not self.in_panel
+
+    @cached_property
+    def evenly(self) -> bool:
+        return self.in_panel or super().evenly
 
     # --- the grid ---
 
@@ -131,14 +137,15 @@ class Strips(Blocked):
     def places(self) -> str:
         return "f" * bool(self.whole_columns) + "l" * bool(self.last_columns)
 
-    @cached_property
-    def ahead(self) -> int:
-        return SOON * self.b[0]
-
     @property
     def lead(self) -> int:
         """Bytes between the rows of B as it is stored."""
         return max(self.b) * self.size
+
+    @property
+    def share(self) -> int:
+        """Bytes between what neighbouring tiles ask for."""
+        return self.lead if self.turned else LINE
 
     @property
     def beside(self) -> int:
@@ -176,7 +183,7 @@ class Strips(Blocked):
         p, row = self.product, self.columns if self.in_panel else self.b[0]
         kind = partial(PanelTile, turned=self.turned) if self.in_panel else BlockedTile
         return [kind(tile_name(p.name, cut), cut.tile, cut.columns, p.k, p.a, row, p.c[0],
-                     p.accumulate, None, p.swapped, True, self.near)
+                     p.accumulate, None, p.swapped, True, self.near, self.shares)
                 for cut in self.cuts()]  # fmt: skip
 
 

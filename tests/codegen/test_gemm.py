@@ -271,6 +271,18 @@ def test_strips_of_several_cells(matmul, rng, m, n, k, layouts):
     close(run(a, b, c, bias), a.astype(float) @ b + bias, k, "float32")
 
 
+@pytest.mark.parametrize("kind", ["blocked", "strips"])
+@pytest.mark.parametrize("m,row,asked", [(8, 1000, 3), (12, 1000, 2), (23, 1000, 1), (23, 1024, 3)])
+def test_tiles_share_what_is_asked_for(kind, m, row, asked):
+    """Together they ask for all lines of the next strip, each in turn for few of them; rows that
+    meet in the cache are asked for by the first tile alone."""
+    product = gemm.Matmul("product", "float32", m, 1000, 1000, (1000, 1), (row, 1), (1000, 1))
+    kernel = ALL[kind](product, ROOMY)
+    tile = kernel.tiles[0]
+    assert tile.ahead.count("call void @llvm.prefetch") == asked
+    assert kernel.shares * asked * 16 >= tile.columns
+
+
 def test_targets_know_caches():
     features = "+avx512f,+avx512vl,+avx512dq,+avx2,+fma"
     assert Target.of("x86_64", features, (48 << 10, 2 << 20)) == ROOMY
