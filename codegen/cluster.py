@@ -109,10 +109,13 @@ class Order:
         self.section.append(cluster)
         return cluster
 
-    def close_if_full(self) -> None:
-        """Ends the section when it is long enough; see Note [Sections]."""
-        if len(self.section) < SECTION:
-            return
+    @property
+    def is_full(self) -> bool:
+        """Is the section long enough? See Note [Sections]."""
+        return len(self.section) >= SECTION
+
+    def close(self) -> None:
+        """Ends the section."""
         for cluster in self.section:
             cluster.mask = cluster.above = 0
         self.closed += self.section

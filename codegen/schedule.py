@@ -59,8 +59,11 @@ class Scheduler(Sources):
         self.apart: set[tuple[int, int]] = set()  # clusters that would not merge
         self.last_draw: Cluster | None = None
         for node in self.nodes:
-            self.order.close_if_full()
+            if self.order.is_full:
+                self.gather_numbers()
+                self.order.close()
             self.place(node)
+        self.gather_numbers()
         self.clusters = self.order.sort(self.is_made_of_nothing)
 
     def precedes(self, var: Var, cluster: Cluster) -> bool:
@@ -388,6 +391,19 @@ class Scheduler(Sources):
             return False
         self.order.replace(a, b, merged)
         return True
+
+    def gather_numbers(self) -> None:
+        """Merges clusters of single numbers that nothing is between, as optimizers have for each
+        parameter: a launch takes longer than they do, and they can be computed side by side."""
+        last: Cluster | None = None
+        for cluster in list(self.order.section):
+            if cluster.kind != MAP or cluster.points != 1 or cluster.inner:
+                continue
+            (*_, node) = cluster.members
+            if last is None or not self.merge(last, cluster):
+                last = cluster
+            else:
+                last = self.home[node.outputs[0]]
 
     def space(self, node: Node, cluster: Cluster) -> Expr:
         return cluster.spaces[node] if node in cluster.spaces else cluster.maps[node.outputs[0]]

@@ -116,3 +116,20 @@ def test_long_code_of_one_number_is_compiled_once(dtype, apart):
     texts = [kernel.text for kernel in compiled.kernels]
     assert sum(text.startswith("once") for text in texts) == apart
     assert sum("pow_tensor" in text or "exp" in text for text in texts) == (1 if apart else 2)
+
+
+def test_numbers_of_several_parameters_are_one_kernel():
+    """As the steps of an optimizer are: all powers at once, unless one is made of another."""
+
+    def update(base, *tensors):
+        steps, weights = tensors[:3], tensors[3:]
+        return *(s + 1 for s in steps), *(w * base ** (s + 1) for s, w in zip(steps, weights))
+
+    def in_turn(base, *tensors):
+        first = tensors[3] * base ** tensors[0]
+        return first, tensors[4] * base ** (tensors[1] + first.sum())
+
+    types = [("float64",)] * 4 + [("float64", 7), ("float64", 8), ("float64", 9)]
+    for function, apart in ((update, 1), (in_turn, 2)):
+        texts = [kernel.text for kernel in check(build(function, *types)).kernels]
+        assert sum("pow_tensor" in text for text in texts) == apart
