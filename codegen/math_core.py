@@ -69,7 +69,9 @@ class Constants:
     huge: float
 
 
-DOWN = {"float": 2.0**-32, "double": 2.0**-64}  # takes the smallest results below normal numbers
+# Takes the smallest results below normal numbers; the least exponent, whose first factor is 0
+DOWN = {"float": 2.0**-25, "double": 2.0**-54}
+LEAST = {"float": -152, "double": -1077}
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
 
@@ -143,7 +145,12 @@ def power_of_two(m: Emitter, i: Value) -> Value:
 
 def split_power(m: Emitter, i: Value) -> tuple[Value, Value]:
     """2^i as two factors: x * first is exact for x near 1, so that x * first * last rounds once,
-    for denormal results too. The last is one of two, so that the first is a normal number."""
+    for denormal results too. The last is one of two, so that the first is a normal number.
+
+    At the least exponent the first is 0, by its bits. So what is clamped there, as the scores that
+    a mask makes -inf in a softmax, never meets the multipliers as a result below normal numbers:
+    those take a CPU ten times as long.
+    """
     element = "float" if i.element == "i32" else "double"
     last = m.select(i < 0, DOWN[element], m.constant(2.0, element))
     first = ((i + 2 * BIAS[element]) << MANTISSA[element]) - m.bits(last)

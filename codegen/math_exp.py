@@ -9,6 +9,7 @@ from . import coefficients as c
 from .llvm import BIAS, MANTISSA, Emitter, Operand, Value
 from .math_core import (
     CONSTANTS,
+    LEAST,
     LN2,
     LOG2E,
     clamp,
@@ -27,9 +28,10 @@ EXP = {"float": c.EXP_F32, "double": c.EXP_F64}
 EXPM1 = {"float": c.EXPM1_F32, "double": c.EXPM1_F64}
 SINH = {"float": c.SINH_F32, "double": c.SINH_F64}
 
-# Beyond these the result is 0 or inf after rounding; clamped so that exponents stay in range.
-EXP_RANGE = {"float": (-104.0, 88.8), "double": (-745.2, 709.9)}
-EXP2_RANGE = {"float": (-150.0, 128.0), "double": (-1075.0, 1024.0)}
+# Beyond these the result is 0 or inf after rounding; clamped so that exponents stay in range, and
+# what is below is 0 without rounding (see split_power).
+EXP_RANGE = {"float": (LEAST["float"] * LN2, 88.8), "double": (LEAST["double"] * LN2, 709.9)}
+EXP2_RANGE = {"float": (LEAST["float"], 128.0), "double": (LEAST["double"], 1024.0)}
 EXPM1_RANGE = {"float": (-18.0, 88.8), "double": (-38.0, 709.9)}
 TANH_LIMIT = {"float": 10.0, "double": 22.0}
 # ln2 / 2: as a float it is off by a 60th of its last place, so that one part is enough.

@@ -63,7 +63,9 @@ def _pow_float(m: Emitter, a: Value, y: Value) -> Value:
     log = m.fma(e, k.ln2_hi, f - (h - m.fma(e, k.ln2_lo, t)))
     p = clamp(m, log * m.widen(y), -200.0, 200.0)
     r, i = math_exp.reduce(m, p)
-    return m.narrow(math_exp.exp_reduced(m, r) * power_of_two(m, i))
+    # what rounds to 0 is 0 before: see split_power
+    scale = m.select(p < math_exp.EXP_RANGE["float"][0], 0.0, power_of_two(m, i))
+    return m.narrow(math_exp.exp_reduced(m, r) * scale)
 
 
 @function(arity=2, outline="float double")

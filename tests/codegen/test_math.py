@@ -3,7 +3,10 @@
 benchmarks/math_accuracy.py measures the same over dense sweeps against mpmath.
 """
 
+import ctypes
 import math
+import platform
+import sys
 
 import numpy as np
 import pytest
@@ -68,6 +71,26 @@ def test_zeros_keep_their_sign(compiled, dtype):
         native = compiled(lambda s, x, name=name: getattr(s, name)(x), (dtype,))
         got = native(np.array([0.0, -0.0], dtype))
         assert got.tolist() == [0, 0] and np.signbit(got).tolist() == [False, True], name
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks the C library for flags")
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_far_below_is_zero_without_rounding(compiled, dtype, lanes):
+    """Results below normal numbers take a CPU ten times as long: scores that are masked would."""
+    libm, underflow = ctypes.CDLL("libm.so.6"), 16 if platform.machine() == "x86_64" else 8
+    x = np.array([-np.inf, -1e30, -1200.0, -750.0] * 8, dtype)
+    functions = {
+        "exp": lambda s, x: s.exp(x), "exp2": lambda s, x: s.exp2(s.add(x, x)),
+        "sigmoid": lambda s, x: s.sigmoid(x), "erfc": lambda s, x: s.erfc(s.neg(x)),
+        "pow": lambda s, x: s.pow(s.const(0.25, dtype), s.neg(x)),
+    }  # fmt: skip
+    for name, function in functions.items():
+        native = compiled(function, (dtype,), lanes=lanes)
+        libm.feclearexcept(underflow)
+        got = native(x)
+        assert not libm.fetestexcept(underflow), name
+        assert not got.any() and not np.signbit(got).any(), name
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
