@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from wengert import ir
-from wengert.ir.passes import dead_code, sinking
+from wengert.ir.passes import dead_code, simplify, sinking
 from wengert.ir.types import BY_SHORT, bfloat16, to_bfloat16
 from wengert.ir.verify import verify
 
@@ -47,14 +47,35 @@ graph @f(%0: f32[6,4], %1: f32[6,4]) {
     assert ops(graph) == [("mul", (6, 4)), ("tanh", (6, 4)), ("view", (2, 3, 4))]
 
 
+def test_permutes_meet_below_and_cancel():
+    """As in gradients of a weight that is used twice: no sum is read across its rows."""
+    graph = sunk("""
+graph @f(%0: f32[6,4], %1: f32[6,4]) {
+  %2: f32[4,6] = permute %0 {dims=(1, 0)}
+  %3: f32[4,6] = permute %1 {dims=(1, 0)}
+  %4: f32[4,6] = full {dtype=f32, fill_value=2, size=(4, 6)}
+  %5: f32[4,6] = add %2, %3
+  %6: f32[4,6] = mul %5, %4
+  %7: f32[4,6] = sub %6, %2
+  %8: f32[6,4] = permute %7 {dims=(1, 0)}
+  return %8
+}
+""")
+    assert ops(dead_code.run(simplify.run(graph))) == [
+        ("add", (6, 4)), ("full", (6, 4)), ("mul", (6, 4)), ("sub", (6, 4))]  # fmt: skip
+
+
 @pytest.mark.parametrize("operands", [
     "%2: f32[4,6] = expand %0 {size=(4, 6)}\n  %3: f32[4,6] = expand %1 {size=(4, 6)}",
     "%2: f32[4,6] = expand %0 {size=(4, 6)}\n  %3: f32[4,6] = view %4 {size=(4, 6)}",
     "%2: f32[4,6] = view %4 {size=(4, 6)}\n  %3: f32[4,6] = view %5 {size=(4, 6)}",
+    "%2: f32[4,6] = permute %7 {dims=(1, 0)}\n  %3: f32[4,6] = view %5 {size=(4, 6)}",
+    "%2: f32[4,6] = permute %7 {dims=(1, 0)}\n"
+    "  %3: f32[4,6] = full {dtype=f32, fill_value=2, size=(4, 6)}",
 ])  # fmt: skip
 def test_nothing_moves_where_nothing_is_saved(operands):
     text = f"""
-graph @f(%0: f32[4,1], %1: f32[1,6], %4: f32[24], %5: f32[2,12]) {{
+graph @f(%0: f32[4,1], %1: f32[1,6], %4: f32[24], %5: f32[2,12], %7: f32[6,4]) {{
   {operands}
   %6: f32[4,6] = mul %2, %3
   return %6

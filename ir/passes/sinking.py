@@ -1,9 +1,13 @@
-"""Sinks expands and reshapes below pointwise ops, so that these compute each value once.
+"""Sinks expands, reshapes and permutes below pointwise ops.
+
+These compute each value once then, and permutes come to others, which cancel them: gradients of a
+weight that is used in several places are added up as they lie in memory.
 
 Equations (exact: the same scalars are computed, of the same operands):
 
     f(expand(a), expand(b))   == expand(f(a, b))       where a and b together are smaller
     f(view(a), view(b))       == view(f(a, b))         a and b of one shape
+    f(permute(a), permute(b)) == permute(f(a, b))      alike, of two operands, or of such an f
 
 Constants go with either side, since they are the same everywhere. An expanded value beside one that
 is not keeps its expand: there is no less to compute, and codegen folds it into the reader's
@@ -29,8 +33,8 @@ def run(graph: Graph) -> Graph:
     producers: Producers = {}
 
     def rule(node: Node, operands: list[Any]) -> Any:
-        found = below_expands(node, operands, producers)
-        return below_views(node, operands, producers) if found is None else found
+        results = (below(node, operands, producers) for below in RULES)
+        return next((found for found in results if found is not None), None)
 
     return rebuild(graph, rule, producers, about=is_pointwise)
 
@@ -62,6 +66,31 @@ def below_views(node: Node, operands: list[Any], producers: Producers) -> Any:
         return None
     fitted = [fit(symbol, source, shape, producers) for symbol, source in zip(operands, sources)]
     return TABLE["view"](node.op(*fitted, **dict(node.attrs)), size=node.outputs[0].shape)
+
+
+def below_permutes(node: Node, operands: list[Any], producers: Producers) -> Any:
+    """f(permute(a), permute(b)) == permute(f(a, b))
+
+    One operand beside constants keeps its permute, unless another pointwise op made it: a product
+    before it is computed as such.
+    """
+    sources = sources_of("permute", operands, producers)
+    if sources is None:
+        return None
+    permuted = [(symbol, source) for symbol, source in zip(operands, sources) if source is not None]
+    (_, first), *more = permuted
+    maker = producers.get(first.var)
+    if not more and (maker is None or not is_pointwise(maker)):
+        return None
+    dims, *others = {producers[symbol.var].attributes["dims"] for symbol, _ in permuted}
+    if others:
+        return None
+    shape = tuple(first.shape)
+    fitted = [fit(symbol, source, shape, producers) for symbol, source in zip(operands, sources)]
+    return TABLE["permute"](node.op(*fitted, **dict(node.attrs)), dims=dims)
+
+
+RULES = (below_expands, below_views, below_permutes)
 
 
 def sources_of(name: str, operands: list[Any], producers: Producers) -> list[Any] | None:
