@@ -52,6 +52,7 @@ from .sharing import Sharing
 from .skeleton import Argument, Emitted
 from .target import DEFAULT, Target
 from .templates_table import BUILDERS, Operand
+from .trusted import last_check, trust
 from .vectors import suited
 
 FEW = 256  # points of a loop nest that runs sooner than LLVM's whole optimiser has looked at it
@@ -119,9 +120,11 @@ class Assembler:
                 needed.update(v for v, (w, _) in self.plan.inside.items() if w is node.outputs[0])
                 if cluster.kind == UPDATE:
                     self.kernels[cluster] = Lowering(self.plan, cluster, needed).run_update()
+        trust(self.plan, self.kernels)
         tally.merge(self.plan, self.kernels, kept)
         self.tails = tails.find(self.plan, self.kernels, kept)
         self.sharing = Sharing(self.plan, self.kernels, self.tails)
+        self.last_check = last_check(self.plan, self.kernels)
 
     # -- buffers ---------------------------------------------------------------------------
 
@@ -147,7 +150,8 @@ class Assembler:
                 target = output.target
                 assert target is not None
                 source = self.plan.stored(self.graph.inputs[target].var)
-                if output.donated and self.sharing.fits(var, source):
+                at_once = self.plan.home[var].position > self.last_check
+                if output.donated and at_once and self.sharing.fits(var, source):
                     self.place[var] = target
                 else:
                     self.add_buffer(var, TEMPORARY)

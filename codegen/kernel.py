@@ -47,6 +47,7 @@ class Instr:
     access: Access | None = None
     expr: Expr | None = None
     limit: int = 0  # of an index that is checked
+    sure: bool = False  # is it known to be in range? See trusted.py
 
 
 @dataclass(eq=False)
@@ -66,6 +67,7 @@ class Kernel:
     nodes: tuple[int, ...] = ()
     sources: tuple[Node, ...] = ()
     together: int = 0  # rows of a chunk, where they tally; see Note [Tallies]
+    checks: dict[int, tuple[Var, Expr]] = field(default_factory=dict)  # what instructions check
 
     def accesses(self) -> list[Access]:
         return [i.access for i in self.instrs if i.access is not None]
@@ -210,6 +212,8 @@ class Lowering:
                     CHECK, "int64", self.kernel.instrs[raw].loops, (raw,), node, limit=key[2]
                 )
                 self.checked[key] = self.add(instr)
+                source = self.plan.source(index, where, self.kernel.sizes)
+                self.kernel.checks[self.checked[key]] = source
             self.index_of[index, where] = self.checked[key]
 
     def apply(self, node: Node, e: Expr) -> int:

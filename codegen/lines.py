@@ -183,13 +183,17 @@ class Lines:
     def checked(self, instr: Instr, raw: Scalar) -> Scalar:
         """An index; one out of range sets the status and becomes 0."""
         s, m = self.s, self.s.m
+        index, wraps = s.cast(raw, "int64").value, indirect.wraps(instr.node)  # type: ignore[arg-type]
+        if instr.sure and not wraps:
+            return Scalar(index, "int64")
+        size = m.argument(self.number(instr.limit), "i64")
+        if wraps:
+            index = m.select(index < 0, index + size, index)
+        if instr.sure:
+            return Scalar(index, "int64")
         status = self.parameter("status", "b", "ptr", Argument(0, STATUS_WORD))
         if "nowhere" not in self.head:
             self.head += "  %nowhere = alloca i64, align 8\n"
-        index = s.cast(raw, "int64").value
-        size = m.argument(self.number(instr.limit), "i64")
-        if indirect.wraps(instr.node):  # type: ignore[arg-type]
-            index = m.select(index < 0, index + size, index)
         bad = m.compare("uge", index, size)
         kind = 2 if indirect.BOUND.get(instr.node.op.name) else 1  # type: ignore[union-attr]
         at = self.lineout(f"select i1 {bad.text}, ptr {status}, ptr %nowhere")

@@ -12,7 +12,7 @@ that finds its code on disk spends a tenth of its first call on importing. For t
 annotations are objects here: named tuples compile each one that is text.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .cached import cached_property
@@ -71,6 +71,15 @@ class Strided(NamedTuple):
                 return False
             step *= size
         return True
+
+
+def may_raise(op: Any, operands: Sequence[Any]) -> bool:
+    """May an op's evaluation raise an error that depends on values?
+
+    Not draws of numbers alone; those that are given something may: probabilities can be none.
+    """
+    given = [o for o, name in zip(operands, op.inputs) if name != "state"]
+    return not op.random or bool(given)
 
 
 class HostCall(NamedTuple):

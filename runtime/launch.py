@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.program import INPUT, OUTPUT, STATUS, TEMPORARY, HostCall, Launch, Program
+from ..ir.program import INPUT, OUTPUT, STATUS, TEMPORARY, HostCall, Launch, Program, may_raise
 from . import cache, jit, memory
 from .fastcall import Array, make
 from .hosting import RAISED, Host, reraise, words_of
@@ -43,9 +43,8 @@ def plan_memory(program: Program) -> memory.Plan:
 
 def can_fail(step: Launch | HostCall) -> bool:
     """May this step raise an error that depends on values?"""
-    if isinstance(step, HostCall):  # a draw may: probabilities can be none
-        given = [o for o, name in zip(step.operands, step.op.inputs) if name != "state"]
-        return not step.op.random or bool(given)
+    if isinstance(step, HostCall):
+        return may_raise(step.op, step.operands)
     return any(word.buffer == STATUS for word in step.words)
 
 

@@ -53,6 +53,54 @@ def test_indices_out_of_range(name, monkeypatch):
     assert compiled.explain().count("trace of") == 1
 
 
+def added(x, y, index):
+    x.add_(y[index])
+    return x.sum()
+
+
+def normed(x, y, index):
+    x.mul_(0.9).add_(y.mean(), alpha=0.1)
+    return F.cross_entropy(y.view(1, -1) - x.sum(), index[:1])
+
+
+@pytest.mark.parametrize("function", [added, normed])
+def test_writes_of_a_call_that_fails(function, monkeypatch):
+    """As far as eager came; also those of the kernel that sees the index."""
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+    states = []
+    for call in (function, torch.compile(function)):
+        x, y = torch.zeros(4), torch.arange(5.0)
+        found = [outcome(call, x, y, torch.tensor([k, 1, 2, 3])) for k in (0, 1, 2, 99, 3)]
+        states.append((found[3], [round(v, 4) for v in x.tolist()], x._version))
+    assert states[0] == states[1] and states[0][0][0] is IndexError
+
+
+def test_steps_with_embeddings_fail_before_they_write():
+    torch.manual_seed(0)
+    table, head = torch.nn.Embedding(7, 4), torch.nn.Linear(4, 7)
+    parameters = [*table.parameters(), *head.parameters()]
+    optimizer = torch.optim.Adam(parameters, 0.1)
+
+    @torch.compile
+    def step(tokens):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(head(table(tokens[:-1])), tokens[1:])
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    good, bad = torch.tensor([1, 2, 3, 6]), torch.tensor([1, 10**9, 3, 6])
+    for _ in range(3):
+        step(good)
+    before = [p.tolist() for p in parameters]
+    moments = [s.tolist() for p in parameters for s in optimizer.state[p].values()]
+    with pytest.raises(IndexError):
+        step(bad)
+    assert [p.tolist() for p in parameters] == before
+    assert [s.tolist() for p in parameters for s in optimizer.state[p].values()] == moments
+    assert step(good).item() > step(good).item()
+
+
 NUMBERS = {
     "divide by a difference": lambda x, a, b: x * (1 / (a - b)),
     "floor and remainder": lambda x, a, b: x + 7 % (a - b) + 3 // (a - b),

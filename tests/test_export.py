@@ -109,6 +109,21 @@ def test_writes_happen_in_place(tmp_path):
     assert x.tolist() == [3, 3, 3]
 
 
+def test_what_follows_a_bad_index_is_not_run(tmp_path):
+    """It relies on the check before it."""
+
+    @torch.compile
+    def spread(x, index):
+        return torch.zeros(5).scatter_add(0, index, x.gather(0, index).exp())
+
+    for _ in range(2):
+        spread(torch.ones(5), torch.arange(3))
+    model = torch.load_exported(spread.export(tmp_path / "spread"))
+    assert torch.allclose(model(torch.ones(5), torch.arange(3)).sum(), 3 * torch.ones(()).exp())
+    with pytest.raises((RuntimeError, IndexError)):
+        model(torch.ones(5), torch.full((3,), 10**12))
+
+
 def test_branches_and_host_calls_are_refused_by_name(tmp_path):
     branching = torch.compile(lambda x: x + 1 if x.sum() > 0 else x)
     branching(torch.ones(3))
