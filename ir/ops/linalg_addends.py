@@ -24,6 +24,7 @@ from .products import (
     transposed,
     with_addend,
 )
+from .totals import add_up
 
 
 def _addmv_type(self: TensorType, mat: TensorType, vec: TensorType, **_: Any) -> TensorType:
@@ -139,7 +140,7 @@ def _spread(grad: Any, batch: TensorType) -> Any:
 
 addbmm_op = define(
     "addbmm", "self batch1 batch2 -> result", infer=_summed_type,
-    numpy=with_addend(lambda a, b: blas.matmul(a, b).sum(0, dtype=a.dtype)),
+    numpy=with_addend(lambda a, b: add_up(blas.matmul(a, b), 0)),
     lower=Decompose(expanded(lambda a, b: bmm_op(a, b).sum(0))),
     samples=drawn(((3, 5), (2, 3, 4), (2, 4, 5), {"beta": 2}), ((5,), (2, 3, 4), (2, 4, 5), {})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),

@@ -26,6 +26,7 @@ from .linalg_factor import singular, svdvals
 from .precision import full_precision
 from .products import drawn, matmul, transposed
 from .results import named_result
+from .totals import add_up
 from .views import zeros
 
 # --- pseudo-inverse and rank ---------------------------------------------------------------------
@@ -165,7 +166,7 @@ def _least_squares(
     full = driver == "gels" or (_rank(a, rcond) == n).all()
     if m > n and full and driver != "gelsy":
         difference = a @ solution - b
-        residuals = (difference * difference.conj()).real.sum(-2).astype(a.real.dtype)
+        residuals = add_up((difference * difference.conj()).real, -2).astype(a.real.dtype)
     return (solution[..., 0] if vector else solution), residuals
 
 

@@ -15,6 +15,7 @@ from . import blas
 from .creation import iota
 from .nn_dropout import dropout
 from .softmax import total
+from .totals import add_up
 
 # --- softmax that gives 0 where everything is masked ---------------------------------------------
 
@@ -25,7 +26,7 @@ def _safe_softmax(x: np.ndarray, *, dim: int = -1) -> Any:
     largest = np.max(x, axis=dim, keepdims=True)
     masked = np.isneginf(largest)
     values = np.exp(x - np.where(masked, x.dtype.type(0), largest))
-    values /= np.where(masked, x.dtype.type(1), values.sum(axis=dim, keepdims=True))
+    values /= np.where(masked, x.dtype.type(1), add_up(values, dim, True))
     return values
 
 

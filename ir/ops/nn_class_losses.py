@@ -11,6 +11,7 @@ from ..types import TensorType
 from .creation import iota
 from .gathering import gather_op, scatter_op
 from .nn_common import floats_only, formally, in_one_go, reduce_loss, spread_loss
+from .totals import add_up
 from .views import zeros
 
 # --- negative log likelihood ---------------------------------------------------------------------
@@ -64,8 +65,8 @@ def _nll(
     loss = _weighted(loss, kept, weights)
     if reduction == "none":
         return loss, np.zeros((), x.dtype)
-    total = x.dtype.type(loss.size) if weights is None else np.add.reduce(weights, axis=None)
-    summed = np.add.reduce(loss, axis=None)
+    total = x.dtype.type(loss.size) if weights is None else add_up(weights)
+    summed = add_up(loss)
     return (summed if reduction == "sum" else np.divide(summed, total)), np.asarray(total)
 
 
@@ -170,7 +171,7 @@ nll_loss2d = define("nll_loss2d", "self target weight? -> result total_weight",
 def _numpy_reduced(loss: np.ndarray, reduction: str) -> Any:
     if reduction == "none":
         return loss
-    total = np.add.reduce(loss, axis=None)
+    total = add_up(loss)
     return total if reduction == "sum" else np.divide(total, loss.dtype.type(loss.size))
 
 
@@ -251,7 +252,7 @@ def _multilabel(
     chosen = np.take_along_axis(x, safe, axis=1)
     excess = np.maximum(1 - chosen[:, :, None] + x[:, None, :], 0)
     excess *= listed[:, :, None] & ~labels[:, None, :]
-    loss = excess.sum((1, 2)) / x.dtype.type(max(1, x.shape[1]))
+    loss = add_up(excess, (1, 2)) / x.dtype.type(max(1, x.shape[1]))
     return _numpy_reduced(loss, reduction), labels.astype(x.dtype)
 
 

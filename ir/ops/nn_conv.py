@@ -15,6 +15,7 @@ import numpy as np
 from ..op import Template, define
 from ..types import TensorType
 from .arithmetic import conj
+from .totals import add_up
 from .windows import Ints, add_windows, crop, offsets, out_size, pad_spatial, symmetric, windows
 
 # Columns of this many bytes at a time: they stay in the cache between copy and product.
@@ -125,7 +126,7 @@ def _conv_weight(
             for position, place in offsets(kernel, stride, dilation, out):
                 products = x[part][place] * grad[part]
                 where: Any = (slice(None), 0, *position)
-                result[where] += products.sum((0, *range(2, products.ndim)))
+                result[where] += add_up(products, (0, *range(2, products.ndim)))
         return result
     rows, positions = math.prod(shape[1:]), math.prod(out)
     total = np.zeros((groups, channels // groups, rows), np.result_type(x, grad))

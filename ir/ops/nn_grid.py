@@ -19,6 +19,7 @@ from ..types import TensorType
 from ..value import public
 from .nn_resample import cubic_weights
 from .precision import full_precision
+from .totals import add_up
 
 Ints = tuple[int, ...]
 
@@ -194,7 +195,7 @@ def _grid_slopes(
     flat_grad = grad.reshape(*grad.shape[:2], math.prod(grad.shape[2:]))
     total = np.zeros((*flat_grad.shape[::2], dims), grid.dtype)
     for tap in _taps(grid, x.shape[2:], mode, padding, align):
-        share = (_gather(x, tap) * flat_grad).sum(1)
+        share = add_up(_gather(x, tap) * flat_grad, 1)
         for d in range(dims):
             slope = tap.weight(d) if direction is None else sum(
                 tap.weight(d, e) * direction[..., dims - 1 - e] for e in range(dims))  # fmt: skip

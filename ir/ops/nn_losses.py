@@ -10,12 +10,13 @@ from ..op import Decompose, define
 from ..types import TensorType, broadcast_shapes, result_type
 from .nn_activations import logsigmoid_op
 from .nn_common import reduce_loss, spread_loss
+from .totals import add_up
 
 
 def _reduce(loss: np.ndarray, reduction: str) -> Any:
     if reduction == "none":
         return loss
-    total = np.add.reduce(loss, axis=None)
+    total = add_up(loss)
     return total if reduction == "sum" else np.divide(total, loss.dtype.type(loss.size))
 
 

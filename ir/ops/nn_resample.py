@@ -16,6 +16,7 @@ from ..op import Template, define
 from ..types import TensorType
 from .nn_common import formally
 from .nn_pool import bins, filled
+from .totals import add_up
 
 Ints = tuple[int, ...]
 Taps = tuple[np.ndarray, np.ndarray]  # indices and weights, both (taps, out)
@@ -162,7 +163,7 @@ def _even(x: np.ndarray, axis: int, out: int) -> Any:
     """Averages over bins of one length."""
     length = x.shape[axis] // out
     split = x.reshape(*x.shape[:axis], out, length, *x.shape[axis + 1 :])
-    return np.add.reduce(split, axis=axis + 1) / x.dtype.type(length)
+    return add_up(split, axis + 1) / x.dtype.type(length)
 
 
 def _resample(

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..op import Decompose, define
 from ..types import TensorType
+from .totals import add_up
 
 Ints = tuple[int, ...]
 
@@ -27,9 +28,9 @@ def count_of(shape: Ints, dims: Ints) -> int:
 def standardize(x: np.ndarray, dims: Ints, eps: float, scale: Any, shift: Any) -> tuple[Any, ...]:
     """(x - mean) / sqrt(var + eps) * scale + shift, with mean and var, dimensions kept."""
     count = x.dtype.type(count_of(x.shape, dims))
-    mean = np.add.reduce(x, axis=dims, keepdims=True) / count
+    mean = add_up(x, dims, True) / count
     result = x - mean
-    var = np.add.reduce(result * result, axis=dims, keepdims=True) / count
+    var = add_up(result * result, dims, True) / count
     factor = 1 / np.sqrt(var + x.dtype.type(eps))
     if scale is not None and scale.size == factor.size:
         result *= factor * scale  # one factor per group: one pass
@@ -66,9 +67,9 @@ def standardize_rows(x: np.ndarray, count: int, eps: float, scale: Any, shift: A
     result = np.empty(rows.shape, x.dtype)
     moments = np.empty((2, len(rows), *(1,) * count), x.dtype)
     for block in blocks:
-        mean = np.add.reduce(rows[block], axis=dims, keepdims=True) / size
+        mean = add_up(rows[block], dims, True) / size
         centred = np.subtract(rows[block], mean, out=result[block])
-        var = np.add.reduce(centred * centred, axis=dims, keepdims=True) / size
+        var = add_up(centred * centred, dims, True) / size
         moments[0, block], moments[1, block] = mean, var
         centred *= 1 / np.sqrt(var + x.dtype.type(eps))
         if scale is not None:
@@ -98,29 +99,29 @@ def _rows_grad(
     for block in blocks:
         centred = np.subtract(rows[block], mean[block], out=result[block])
         part = grads[block] if scale is None else grads[block] * scale
-        along = np.add.reduce(part * centred, axis=dims, keepdims=True)
+        along = add_up(part * centred, dims, True)
         centred *= along * (-(factor[block] ** 2) / size)
         centred += part
-        centred -= np.add.reduce(part, axis=dims, keepdims=True) / size
+        centred -= add_up(part, dims, True) / size
         centred *= factor[block]
     return result.reshape(x.shape)
 
 
 def _rows_dot(
     grad: np.ndarray, x: np.ndarray, mean: Any, var: Any, *, count: int, eps: float
-) -> np.ndarray:
+) -> Any:
     """The gradient of the scale: products with the standardized input, summed over the rows."""
     rows, blocks = _row_blocks(x, count)
     grads = grad.reshape(rows.shape)
     kept = (len(rows), *(1,) * count)
     mean, factor = mean.reshape(kept), 1 / np.sqrt(var + x.dtype.type(eps)).reshape(kept)
-    total = np.zeros(rows.shape[1:], x.dtype)
-    for block in blocks:
+    totals = np.zeros((len(blocks), *rows.shape[1:]), x.dtype)
+    for total, block in zip(totals, blocks):
         value = rows[block] - mean[block]
         value *= factor[block]
         value *= grads[block]
-        total += np.add.reduce(value, axis=0)
-    return total
+        total += add_up(value, 0)
+    return add_up(totals, 0)
 
 
 def _rows_grad_expand(

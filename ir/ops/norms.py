@@ -22,7 +22,8 @@ from ..value import FUNCTIONS, Value, public
 from .arithmetic import conj
 from .kinds import reduced_shape, require_value
 from .layouts import row_major
-from .reduce import ADD, MAXIMUM, MINIMUM, check_tensor, kept
+from .reduce import MAXIMUM, MINIMUM, check_tensor, kept
+from .totals import add_up
 
 
 @row_major
@@ -42,12 +43,12 @@ def _vector_norm(
             return MAXIMUM.reduce(magnitude, axis=axes, keepdims=keepdim, initial=0)
         return pick.reduce(magnitude, axis=axes, keepdims=keepdim)
     if ord == 0:
-        return ADD.reduce((x != 0).astype(magnitude.dtype), axis=axes, keepdims=keepdim)
+        return add_up((x != 0).astype(magnitude.dtype), axes, keepdim)
     if ord == 1:
-        return ADD.reduce(magnitude, axis=axes, keepdims=keepdim)
+        return add_up(magnitude, axes, keepdim)
     if ord == 2:
-        return np.sqrt(ADD.reduce(magnitude * magnitude, axis=axes, keepdims=keepdim))
-    total = ADD.reduce(np.power(magnitude, ord), axis=axes, keepdims=keepdim)
+        return np.sqrt(add_up(magnitude * magnitude, axes, keepdim))
+    total = add_up(np.power(magnitude, ord), axes, keepdim)
     return np.power(total, total.dtype.type(1 / ord))
 
 

@@ -14,9 +14,9 @@ from ..types import FLOAT, TensorType, bool_, normalize_dims, type_word, uint8
 from ..value import Value, public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduced_shape, reduction
+from .totals import add_up
 
 # NumPy's type stubs refuse a `keepdims` that is not a literal.
-ADD: Any = np.add
 MULTIPLY: Any = np.multiply
 MAXIMUM: Any = np.maximum
 MINIMUM: Any = np.minimum
@@ -40,7 +40,7 @@ def numbered(name: str) -> Any:
 
 
 def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False) -> Any:
-    return ADD.reduce(x, axis=dim, keepdims=keepdim, dtype=x.dtype)
+    return add_up(x, dim, keepdim)
 
 
 sum_op = reduction(
@@ -52,7 +52,7 @@ sum_op = reduction(
 
 def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False) -> Any:
     count = math.prod(x.shape[d] for d in dim)
-    return np.divide(ADD.reduce(x, axis=dim, keepdims=keepdim), x.dtype.type(count))
+    return np.divide(add_up(x, dim, keepdim), x.dtype.type(count))
 
 
 def _mean_vjp(grad: Any, self_type: TensorType, dim: Any, keepdim: bool) -> Any:

@@ -24,6 +24,7 @@ from .extrema import amax
 from .kinds import reduced_shape
 from .layouts import row_major
 from .reduce import check_tensor, kept, sum_op
+from .totals import add_up
 
 
 def _samples(rng: np.random.Generator) -> list[Any]:
@@ -44,7 +45,7 @@ def _softmax(x: np.ndarray, *, dim: int) -> Any:
         return x.copy()
     exponentials = _shifted(x, dim)
     np.exp(exponentials, out=exponentials)
-    exponentials /= np.add.reduce(exponentials, axis=dim, keepdims=True)
+    exponentials /= add_up(exponentials, dim, True)
     return exponentials
 
 
@@ -77,7 +78,7 @@ def _log_softmax(x: np.ndarray, *, dim: int) -> Any:
     if not x.ndim or not x.size:
         return x - x
     shifted = _shifted(x, dim)
-    shifted -= np.log(np.add.reduce(np.exp(shifted), axis=dim, keepdims=True))
+    shifted -= np.log(add_up(np.exp(shifted), dim, True))
     return shifted
 
 
@@ -121,7 +122,7 @@ def _logsumexp(x: np.ndarray, *, dim: tuple[int, ...], keepdim: bool = False) ->
         return np.full(reduced_shape(x.shape, dim, keepdim), -np.inf, x.dtype)
     largest = np.max(x.real, axis=dim, keepdims=True)
     largest = np.where(np.isinf(largest), x.real.dtype.type(0), largest)
-    result = np.log(np.add.reduce(np.exp(x - largest), axis=dim, keepdims=True)) + largest
+    result = np.log(add_up(np.exp(x - largest), dim, True)) + largest
     return result if keepdim else result.reshape(reduced_shape(x.shape, dim, False))
 
 

@@ -12,7 +12,8 @@ from ..value import Value, public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduction
 from .precision import full_precision
-from .reduce import ADD, check_tensor, kept, reduce_dims
+from .reduce import check_tensor, kept, reduce_dims
+from .totals import add_up
 from .views import squeeze_op
 
 # --- ignoring NaN --------------------------------------------------------------------------------
@@ -20,7 +21,7 @@ from .views import squeeze_op
 
 def _nansum(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = False) -> Any:
     present = np.where(np.isnan(x), x.dtype.type(0), x) if x.dtype.kind == "f" else x
-    return ADD.reduce(present, axis=dim, keepdims=keepdim, dtype=x.dtype)
+    return add_up(present, dim, keepdim)
 
 
 nansum_op = reduction(

@@ -14,13 +14,14 @@ from ..types import FLOAT, TensorType
 from ..value import public
 from .kinds import reduced_shape
 from .layouts import row_major
-from .reduce import ADD, kept, mean_op, reduce_dims, sum_op, unreduce
+from .reduce import kept, mean_op, reduce_dims, sum_op, unreduce
+from .totals import add_up
 
 
 def _average(x: np.ndarray, dim: Any, keepdim: bool = True) -> Any:
     """The mean; NaN of nothing, without a warning."""
     count = math.prod(x.shape[d] for d in dim)
-    return ADD.reduce(x, axis=dim, keepdims=keepdim) / x.real.dtype.type(count)
+    return add_up(x, dim, keepdim) / x.real.dtype.type(count)
 
 
 @row_major
@@ -30,7 +31,7 @@ def _var(
     count = math.prod(x.shape[d] for d in dim)
     centred = x - _average(x, dim)
     squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
-    total = ADD.reduce(squares, axis=dim, keepdims=keepdim)
+    total = add_up(squares, dim, keepdim)
     return np.divide(total, total.dtype.type(builtins.max(0, count - correction)))
 
 
