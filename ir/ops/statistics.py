@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..arguments import check_elements, repeated, warn
+from ..op import Decompose
 from ..types import FLOAT, INTEGER, float32, float64, int64, normalize_dim, type_word
 from ..value import Value, public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduction
 from .precision import full_precision
-from .reduce import check_tensor, kept, reduce_dims
+from .reduce import check_tensor, kept, reduce_dims, sum_op
 from .totals import add_up
 from .views import squeeze_op
 
@@ -24,9 +25,14 @@ def _nansum(x: np.ndarray, *, dim: Any, keepdim: bool = False, whole: bool = Fal
     return add_up(present, dim, keepdim)
 
 
+def _nansum_expand(self: Any, *, dim: Any, keepdim: bool = False, whole: bool = False) -> Any:
+    # NaN is left out before anything is added: a partial sum of infinities may be NaN itself
+    present = self.masked_fill(self.isnan(), 0) if self.dtype.is_floating_point else self
+    return sum_op(present, dim=dim, keepdim=keepdim)
+
+
 nansum_op = reduction(
-    "nansum", "self -> result", numpy=_nansum,
-    combine=lambda s, a, b: s.add(a, s.select(s.isnan(b), s.const(0), b)), start=0,
+    "nansum", "self -> result", numpy=_nansum, lower=Decompose(_nansum_expand),
     vjp=dict(self=lambda grad, self, dim, keepdim: kept(
         grad, self.type_, dim, keepdim) * self.isnan().logical_not()),
 )  # fmt: skip

@@ -91,3 +91,17 @@ def test_windows_stay_in_the_input(kernel, padding):
     with pytest.raises(RuntimeError, match="do not fit"):
         build(lambda x, g: TABLE["conv_weight"](x, g, groups=1, **geometry),
               ("float32", 1, 2, 5), ("float32", 1, 3, 5))  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(5000,), (5000, 8), (70, 3)])
+def test_infinities_that_cancel_are_no_missing_numbers(shape):
+    """Partial sums that were NaN were left out like elements."""
+    x = torch.zeros(shape)
+    x[0], x[1] = INF, -INF
+    compiled = torch.compile(lambda x: (x.nansum(0), x.abs().nansum(0)))
+    for _ in range(2):
+        total, size = compiled(x)
+        assert total.isnan().all() and (size == INF).all()
+    x[-1] = NAN
+    x[0] = 1
+    assert (compiled(x)[0] == -INF).all()
