@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from .cascade import BLOCK, Cascade, steps
 from .kernel import FOLD
-from .lines import Lines
 from .nest import TILE, Nest
 from .prelude import prelude
 from .render import environment, identity, render
-from .scalar import REGISTER, Scalar
-from .skeleton import Carried, Emitted, Loop, Part
+from .scalar import Scalar
+from .skeleton import Emitted, Loop, Part
 from .streams import two_bodies
 from .target import DEFAULT, Target
 
-BLOCK = 2048  # elements summed side by side before the partial sums are added up
+SIDE_BY_SIDE = 256  # elements of a block: LLVM's vectoriser makes several sums of them
 LONG, SHORT = 64, 8  # turns above which a loop is interleaved, and vectorised
 
 
@@ -53,7 +53,7 @@ def hole(k: int) -> str:
     return f"\0{k}\0"
 
 
-class Emission(Lines):
+class Emission(Cascade):
     """Emits one nest in map or row form; `buffer_of` tells which Vars share memory."""
 
     light = False  # does the text need LLVM's whole optimiser?
@@ -237,19 +237,22 @@ class Emission(Lines):
         folds = [i for i in effects if self.kernel.instrs[i].kind == FOLD]
         loops = [self.plain(d, f".{t}") for d in dims]
         self.cut(loops[0])
-        if folds and nest.loops[-1] > 2 * BLOCK:
-            loops.insert(-1, self.blocked(loops[-1], t))
         inside = dict(known)
         for k in range(len(dims) - 1):
             loops[k].body = self.hoisted(effects, inside, dims[k + 1 :])
-        self.carry(loops, folds)
-        stores = [i for i in effects if i not in folds]
+        last = loops[-1]
+        nexts: dict[int, str] = {}
         operands = [self.kernel.instrs[i].operands[0] for i in folds]
-        loops[-1].body = self.capture(lambda: self.need(operands, inside))  # type: ignore
-        loops[-1].body += self.capture(lambda: self.fold(loops, folds, inside))
-        loops[-1].body += self.straight(stores, inside)
-        loops[-1].metadata = self.vectorised(nest.loops[-1])
-        after = self.capture(lambda: self.finish(folds, loops, known))
+        last.body = self.capture(lambda: self.need(operands, inside))  # type: ignore
+        last.body += self.capture(lambda: self.fold(last, folds, inside, nexts))
+        last.body += self.straight([i for i in effects if i not in folds], inside)
+        last.metadata = self.vectorised(nest.loops[-1])
+        if self.long_sums(folds):
+            loops = [block for d, loop in zip(dims, loops) for block in (
+                *self.blocks(loop, steps(self.turns(d), SIDE_BY_SIDE if loop is last else BLOCK)),
+                loop)]  # fmt: skip
+        self.carry(self.s, loops, loops, folds, nexts, {})
+        after = self.capture(lambda: self.finish(folds, loops[0], known))
         return Part(before, loops, after)
 
     def cut(self, loop: Loop) -> None:
@@ -257,47 +260,20 @@ class Emission(Lines):
         if self.nest.pieces > 1:
             loop.low, loop.high = "%first", "%last"
 
-    def blocked(self, loop: Loop, t: int) -> Loop:
-        """A loop over blocks around the innermost one: sums stay as exact as pairwise ones."""
-        block = Loop(f"block.{t}", loop.low, loop.high, str(BLOCK))
-        name = f"block.{t}"
-        block.body = (
-            f"  %{name}.end = add i64 %{name}, {BLOCK}\n"
-            f"  %{name}.top = call i64 @llvm.smin.i64(i64 %{name}.end, i64 {loop.high})\n"
-        )
-        loop.low, loop.high = f"%{name}", f"%{name}.top"
-        return block
+    def running(self, i: int, loop: Loop) -> Scalar:
+        return self.s.argument(f"%a{i}.{loop.name}", self.kernel.instrs[i].dtype)
 
-    def carry(self, loops: list[Loop], folds: list[int]) -> None:
-        """Gives each loop a partial result per fold; the inner ones add to the outer ones."""
-        for level, loop in enumerate(loops):
-            for i in folds:
-                node = self.kernel.instrs[i].node
-                start = self.s.start(node)  # type: ignore[arg-type]
-                kind = REGISTER[start.dtype]
-                loop.carried.append(Carried(f"%a{i}.{level}", kind, start.value.text, ""))
-        for level in range(len(loops) - 1):
-            loops[level].after = self.capture(partial(self.add_up, loops, level, folds))
-
-    def running(self, i: int, level: int) -> Scalar:
-        return self.s.argument(f"%a{i}.{level}", self.kernel.instrs[i].dtype)
-
-    def add_up(self, loops: list[Loop], level: int, folds: list[int]) -> None:
-        for i, carried in zip(folds, loops[level].carried):
-            node = self.kernel.instrs[i].node
-            total = self.s.combine(node, self.running(i, level), self.running(i, level + 1))
-            carried.next = total.value.text
-
-    def fold(self, loops: list[Loop], folds: list[int], known: dict[int, Scalar]) -> None:
-        level = len(loops) - 1
-        for i, carried in zip(folds, loops[-1].carried):
+    def fold(self, loop: Loop, folds: list[int], known: dict[int, Scalar],
+             nexts: dict[int, str]) -> None:  # fmt: skip
+        for i in folds:
             instr = self.kernel.instrs[i]
             x = known[instr.operands[0]]  # type: ignore[index]
-            carried.next = self.s.combine(instr.node, self.running(i, level), x).value.text
+            total = self.s.combine(instr.node, self.running(i, loop), x)  # type: ignore[arg-type]
+            nexts[i] = total.value.text
 
-    def finish(self, folds: list[int], loops: list[Loop], known: dict[int, Scalar]) -> None:
+    def finish(self, folds: list[int], loop: Loop, known: dict[int, Scalar]) -> None:
         for i in folds:
-            known[i] = self.s.rounded(self.running(i, 0), self.kernel.instrs[i].dtype)
+            known[i] = self.s.rounded(self.running(i, loop), self.kernel.instrs[i].dtype)
 
 
 def emit(nest: Nest, buffer_of: Any, target: Target = DEFAULT) -> Emitted:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .emit import BLOCK, Emission
+from .cascade import chained, steps
+from .emit import Emission
 from .kernel import FOLD, TALLY
 from .nest import COLUMNS
 from .scalar import MEMORY, REGISTER, Scalar
 from .skeleton import Carried, Loop, Part
 from .vectors import Vectors
-
-ROWS = 256  # rows of a column that are added up before the partial sums are
 
 Known = dict[int, Scalar]
 
@@ -101,11 +100,18 @@ class VectorEmission(Vectors, Emission):
             text += self.capture(lambda: totals.update(
                 {i: self.narrowed(i, x, lanes) for i, x in totals.items()}))  # fmt: skip
         if not (size >= self.wide and self.exact()):
+            wide, totals = (totals, {}) if tail == 1 else ({}, totals)  # one by one: many terms
             text += self.vector_loop(f"rest.{tag}", low, high, tail, effects, known, totals)
             text += self.capture(lambda: totals.update(
-                {i: self.narrowed(i, x, 1) for i, x in totals.items()}))  # fmt: skip
+                {i: self.joined(i, wide.get(i), x) for i, x in totals.items()}))  # fmt: skip
         self.v = self.s
         return text, totals
+
+    def joined(self, i: int, wide: Scalar | None, rest: Scalar) -> Scalar:
+        """A fold's result along a line, from those of both of its loops."""
+        rest = self.narrowed(i, rest, 1)
+        node = self.kernel.instrs[i].node
+        return rest if wide is None else self.s.combine(node, wide, rest)  # type: ignore[arg-type]
 
     def vector_loop(self, name: str, low: str, high: str, lanes: int, effects: list[int],
                     known: Known, totals: dict[int, Scalar]) -> str:  # fmt: skip
@@ -136,12 +142,13 @@ class VectorEmission(Vectors, Emission):
         nexts: dict[int, str] = {}
         loop.body = self.capture(body)
         self.mask = None
+        most = self.turns(self.axis) if name.startswith("wide") else self.wide
+        cuts = steps(most // lanes) if self.long_sums(folds) else []
+        loops = [*self.blocks(loop, [n * lanes for n in cuts]), loop]
+        self.carry(self.v, loops, loops, folds, nexts, totals)
         for i in folds:
-            start = totals.get(i) or self.v.start(self.kernel.instrs[i].node)  # type: ignore
-            kind = self.v.m.type(REGISTER[start.dtype])
-            loop.carried.append(Carried(f"%a{i}.{name}", kind, start.value.text, nexts[i]))
-            totals[i] = self.v.argument(f"%a{i}.{name}", self.kernel.instrs[i].dtype)
-        return self.inside(Part(splats, [loop]))
+            totals[i] = self.v.argument(f"%a{i}.{loops[0].name}", self.kernel.instrs[i].dtype)
+        return self.inside(Part(splats, loops))
 
     def make_mask(self, name: str, high: str) -> None:
         """The lanes that are below `high`."""
@@ -166,15 +173,15 @@ class VectorEmission(Vectors, Emission):
         loops = [self.plain(d, f".{t}") for d in dims]
         self.cut(loops[0])
         inner = loops.pop()
-        if folds and nest.loops[-1] > 2 * BLOCK:
-            loops.append(self.blocked(inner, t))
         inside = dict(known)
-        for k in range(len(dims) - 1):
+        for k, loop in enumerate(loops):
             rest = dims[k + 1 :]
-            loops[k].body += self.capture(lambda r=rest: self.prepare(effects, inside, {}, r))
+            loop.body = self.capture(lambda r=rest: self.prepare(effects, inside, {}, r))
         text, totals = self.line_of_vectors(str(t), effects, inner.low, inner.high, inside)
-        for loop in reversed(loops):
-            text, totals = self.around(loop, text, totals)
+        for d, loop in zip(reversed(dims[:-1]), reversed(loops)):
+            cuts = steps(self.turns(d)) if self.long_sums(folds) else []
+            for around in (loop, *reversed(self.blocks(loop, cuts))):
+                text, totals = self.around(around, text, totals)
         self.begun = begun
         self.kept.update((i, "") for i, first in self.keeping.items() if first == t)
 
@@ -262,9 +269,6 @@ class VectorEmission(Vectors, Emission):
         begun = dict(self.begun)
         loops = [self.plain(d, f".{tag}") for d in dims]
         self.cut(loops[0])
-        blocks = (
-            [self.row_blocks(loops[0], tag)] if folds and nest.loops[dims[0]] > 2 * ROWS else []
-        )
         inside, inner = dict(known), dict(vec)
         for k in range(len(dims)):
             rest = dims[k + 1 :]
@@ -282,56 +286,32 @@ class VectorEmission(Vectors, Emission):
             self.vneed([i for i in effects if i not in folds], inside, inner)
 
         loops[-1].body += self.capture(body)
-        self.thread(loops, folds, nexts)
-        top = self.add_blocks(blocks, loops[0], folds) if blocks else loops[0]
+        loops = self.cascaded(loops, folds, nexts)
         self.begun = begun
 
         def finish() -> None:
             for i in folds:
-                x = self.v.argument(f"%a{i}.{top.name}", self.kernel.instrs[i].dtype)
+                x = self.v.argument(f"%a{i}.{loops[0].name}", self.kernel.instrs[i].dtype)
                 vec[i] = self.v.rounded(x, x.dtype)
 
-        return self.inside(Part(before, [*blocks, *loops])) + self.capture(finish)
+        return self.inside(Part(before, loops)) + self.capture(finish)
+
+    def cascaded(self, loops: list[Loop], folds: list[int], nexts: dict[int, str]) -> list[Loop]:
+        """The loops over rows and those over blocks of them, with what they carry."""
+        sizes = [self.turns(d) for d in range(self.nest.outer, len(self.nest.loops))]
+        cuts = chained(sizes) if self.long_sums(folds) else [[] for _ in sizes]
+        found: list[Loop] = []
+        anew: list[Loop] = []
+        inside = False  # does the next loop start anew?
+        for loop, cut in zip(loops, cuts):
+            blocks = self.blocks(loop, [n for n in cut if n > 1])
+            made = [*blocks, loop]
+            anew += made if inside else made[1:]
+            inside = 1 in cut
+            found += made
+        self.carry(self.v, found, anew, folds, nexts, {})
+        return found
 
     def folded_rows(self, i: int, total: Scalar, x: Scalar) -> str:
         """Lanes beyond the last column hold anything: they are never stored."""
         return self.v.combine(self.kernel.instrs[i].node, total, x).value.text  # type: ignore
-
-    def carried(self, i: int, loop: Loop, start: str, next_: str) -> Carried:
-        kind = self.v.m.type(REGISTER[self.kernel.instrs[i].dtype])
-        return Carried(f"%a{i}.{loop.name}", kind, start, next_)
-
-    def thread(self, loops: list[Loop], folds: list[int], nexts: dict[int, str]) -> None:
-        """Running results go through all loops: an inner one starts where the outer one is."""
-        for k, loop in enumerate(loops):
-            for i in folds:
-                start = self.v.start(self.kernel.instrs[i].node).value.text  # type: ignore
-                start = start if k == 0 else f"%a{i}.{loops[k - 1].name}"
-                last = k == len(loops) - 1
-                next_ = nexts[i] if last else f"%a{i}.{loops[k + 1].name}"
-                loop.carried.append(self.carried(i, loop, start, next_))
-
-    def row_blocks(self, loop: Loop, tag: str) -> Loop:
-        name = f"block.{tag}"
-        block = Loop(name, loop.low, loop.high, str(ROWS))
-        block.body = (
-            f"  %{name}.end = add i64 %{name}, {ROWS}\n"
-            f"  %{name}.top = call i64 @llvm.smin.i64(i64 %{name}.end, i64 {loop.high})\n"
-        )
-        loop.low, loop.high = f"%{name}", f"%{name}.top"
-        return block
-
-    def add_blocks(self, blocks: list[Loop], inner: Loop, folds: list[int]) -> Loop:
-        (block,) = blocks
-
-        def add() -> None:
-            for i in folds:
-                instr = self.kernel.instrs[i]
-                total, part = (self.v.argument(f"%a{i}.{n}", instr.dtype)
-                               for n in (block.name, inner.name))  # fmt: skip
-                next_ = self.v.combine(instr.node, total, part).value.text  # type: ignore
-                start = self.v.start(instr.node).value.text  # type: ignore[arg-type]
-                block.carried.append(self.carried(i, block, start, next_))
-
-        block.after = self.capture(add)
-        return block

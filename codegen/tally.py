@@ -7,7 +7,7 @@ has seen, column by column, in a line of its own; then the lines are reduced (No
 Note [Tallies]
     Which rows share a line depends on sizes alone, and within a chunk one row comes after the
     other, so the bits do not depend on the number of threads. A line is added to at most `ROWS`
-    times, so sums stay as exact as pairwise ones.
+    times, so sums stay about as exact as pairwise ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .schedule import Scheduler
 from .tail import loaded
 from .vectors import can_vectorise, suited
 
-ROWS = 256  # that are added up in one line
+ROWS = 64  # that are added up in one line
 LINES = 64  # at least, to have chunks for all threads
 LEAST = CACHED  # points: what is in cache is read again sooner than tallied
 

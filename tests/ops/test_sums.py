@@ -16,7 +16,7 @@ def assert_accurate(found, exact, magnitude, count, epsilon=EPSILON["float32"], 
     """Is the error a few roundings per doubling of the terms? Row by row, it is up to `count`."""
     found = np.asarray(found).astype(np.result_type(exact))
     assert found.shape == np.shape(exact)
-    bound = epsilon * (2 * math.log2(count) + 4 if log is None else log)
+    bound = epsilon * (math.log2(count) + 2 if log is None else log)
     worst = np.max(np.abs(found - exact) / np.maximum(magnitude, 1e-300), initial=0)
     assert worst <= bound, f"{worst / epsilon:.1f} roundings, {bound / epsilon:.1f} allowed"
 
