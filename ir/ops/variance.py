@@ -1,4 +1,10 @@
-"""Variance and standard deviation, alone and with the mean."""
+"""Variance and standard deviation, alone and with the mean.
+
+Note [Shifted moments]
+    Deviations are taken from the first element, and then from the mean of those: where all
+    elements are equal they are exactly 0, as torch's are, and where all are far from 0 and close to
+    each other nothing of them is lost in the rounding of a mean. No derivative knows of the shift.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +18,11 @@ from ..arguments import warn
 from ..op import Decompose, define
 from ..types import FLOAT, TensorType
 from ..value import public
+from .arithmetic import stop_gradient
 from .kinds import reduced_shape
 from .layouts import row_major
 from .reduce import kept, mean_op, reduce_dims, sum_op, unreduce
+from .slices import slice_op
 from .totals import add_up
 
 
@@ -29,10 +37,24 @@ def _var(
     x: np.ndarray, *, dim: Any, keepdim: bool = False, correction: Any = 1, whole: bool = False
 ) -> Any:
     count = math.prod(x.shape[d] for d in dim)
-    centred = x - _average(x, dim)
+    centred = x - x[tuple([slice(0, 1) if d in dim else slice(None) for d in range(x.ndim)])]
+    centred -= _average(centred, dim)
     squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
     total = add_up(squares, dim, keepdim)
     return np.divide(total, total.dtype.type(builtins.max(0, count - correction)))
+
+
+def _centred(x: Any, dim: Any) -> Any:
+    """Deviations from the mean; see Note [Shifted moments]."""
+    if not x.ndim:
+        return x - x
+    first = stop_gradient(x)
+    for d in dim:
+        if x.shape[d] > 1:
+            first = slice_op(first, dim=d, start=0, stop=1, step=1)
+    shifted = x - first
+    count = math.prod(x.shape[d] for d in dim)
+    return shifted - sum_op(shifted, dim=dim, keepdim=True) / count
 
 
 def _var_expand(
@@ -41,7 +63,7 @@ def _var_expand(
     if self.dtype.is_complex:
         return NotImplemented
     count = math.prod(self.shape[d] for d in dim)
-    centred = self - sum_op(self, dim=dim, keepdim=True) / count
+    centred = _centred(self, dim)
     return sum_op(centred * centred, dim=dim, keepdim=keepdim) / builtins.max(0, count - correction)
 
 
@@ -58,8 +80,7 @@ def _var_infer(self: TensorType, *, dim: Any, keepdim: bool = False, **_: Any) -
 def _var_vjp(grad: Any, self: Any, dim: Any, keepdim: bool, correction: Any) -> Any:
     count = math.prod(self.shape[d] for d in dim)
     scale = 2.0 / (count - correction) if count > correction else float("inf")
-    centred = self - self.mean(dim, keepdim=True) if self.ndim else self - self
-    return kept(grad, self.type_, dim, keepdim) * scale * centred
+    return kept(grad, self.type_, dim, keepdim) * scale * _centred(self, dim)
 
 
 var_op = define("var", "self -> result", numpy=_var, infer=_var_infer, lower=Decompose(_var_expand),
