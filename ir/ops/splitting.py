@@ -44,12 +44,25 @@ def _join_grads(grads: tuple[Any, ...], types: Any, dim: int) -> Any:
     return cat(*[zeros(t) if g is None else g for g, t in zip(grads, types)], dim=dim)
 
 
-def equal_sizes(size: int, split_size: int) -> tuple[int, ...]:
+def equal_sizes(size: int, split_size: int, dim: int) -> tuple[int, ...]:
     """The sizes of pieces of `split_size`, the last one smaller where it must be."""
     if not split_size:
         return (0,)
     count = max(1, -(-size // split_size))
     return tuple(min(split_size, size - k * split_size) for k in range(count))
+
+
+def given_sizes(size: int, split_sizes: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """The sizes of pieces as they are asked for, if they cover the dimension."""
+    if any(n < 0 for n in split_sizes):
+        raise RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, "
+                           f"but got split_sizes={list(split_sizes)}")  # fmt: skip
+    if sum(split_sizes) != size:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size "
+            f"at dimension {dim}), but got split_sizes={list(split_sizes)}"
+        )
+    return split_sizes
 
 
 def bounds(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -62,7 +75,7 @@ def _split_op(name: str, attribute: str, sizes_of: Any, copies: bool = False) ->
     """split by one size or by several; the unsafe forms are copies, not views."""
 
     def places(shape: Any, attrs: dict[str, Any]) -> list[tuple[int, int]]:
-        return bounds(sizes_of(shape[attrs["dim"]], attrs[attribute]))
+        return bounds(sizes_of(shape[attrs["dim"]], attrs[attribute], attrs["dim"]))
 
     def pieces(x: np.ndarray, **attrs: Any) -> tuple[np.ndarray, ...]:
         parts = [x[at(attrs["dim"], slice(*b))] for b in places(x.shape, attrs)]
@@ -102,10 +115,9 @@ def _split_op(name: str, attribute: str, sizes_of: Any, copies: bool = False) ->
 
 unbind_op = define_unbind()
 split_op = _split_op("split", "split_size", equal_sizes)
-split_sizes_op = _split_op("split_with_sizes", "split_sizes", lambda size, sizes: sizes)
+split_sizes_op = _split_op("split_with_sizes", "split_sizes", given_sizes)
 unsafe_split_op = _split_op("unsafe_split", "split_size", equal_sizes, copies=True)
-unsafe_sizes_op = _split_op("unsafe_split_with_sizes", "split_sizes", lambda size, sizes: sizes,
-                            copies=True)  # fmt: skip
+unsafe_sizes_op = _split_op("unsafe_split_with_sizes", "split_sizes", given_sizes, copies=True)
 
 
 @public("unbind")
@@ -130,17 +142,12 @@ def _check_size(input: Any, split_size: int, dim: int) -> int:
     return dim
 
 
-def _check_sizes(input: Any, split_sizes: Any, dim: int) -> tuple[tuple[int, ...], int]:
+def _size_attributes(input: Any, split_sizes: Any, dim: int) -> dict[str, Any]:
+    """The attributes of a split by sizes, which the op itself compares with its input."""
     if not input.ndim:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
-    dim = normalize_dim(dim, input.ndim)
-    sizes = tuple(as_int(n) for n in split_sizes)
-    if sum(sizes) != input.shape[dim] or any(n < 0 for n in sizes):
-        raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {input.shape[dim]} (input "
-            f"tensor's size at dimension {dim}), but got split_sizes={list(sizes)}"
-        )
-    return sizes, dim
+    return {"split_sizes": tuple(as_int(n) for n in split_sizes),
+            "dim": normalize_dim(dim, input.ndim)}  # fmt: skip
 
 
 @public("split")
@@ -156,8 +163,7 @@ def split(input: Any, split_size_or_sections: Any = None, dim: int = 0, **named:
 @public("split_with_sizes")
 def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     """split_with_sizes(input, split_sizes, dim=0)."""
-    sizes, dim = _check_sizes(input, split_sizes, dim)
-    return split_sizes_op(input, split_sizes=sizes, dim=dim)
+    return split_sizes_op(input, **_size_attributes(input, split_sizes, dim))
 
 
 @public("unsafe_split")
@@ -169,8 +175,7 @@ def unsafe_split(input: Any, split_size: int, dim: int = 0) -> Any:
 @public("unsafe_split_with_sizes")
 def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> Any:
     """unsafe_split_with_sizes(input, split_sizes, dim=0): pieces that are not views."""
-    sizes, dim = _check_sizes(input, split_sizes, dim)
-    return unsafe_sizes_op(input, split_sizes=sizes, dim=dim)
+    return unsafe_sizes_op(input, **_size_attributes(input, split_sizes, dim))
 
 
 def _chunk_size(input: Any, chunks: int, dim: int) -> Any:

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 import wengert as torch
+from wengert.ir.builder import Builder
+from wengert.ir.op import TABLE
+from wengert.ir.types import TensorType
 
 
 def node(tensor):
@@ -101,6 +104,30 @@ def test_splits(split, sizes):
     assert torch.equal(torch.cat(parts), leaf)
     parts[1].sum().backward()
     assert leaf.grad.sum() == sizes[1]
+
+
+@pytest.mark.parametrize("name", ["split_with_sizes", "unsafe_split_with_sizes"])
+def test_splits_that_do_not_cover_a_dimension(name):
+    """The op itself refuses them, eager and while a graph is built."""
+    words = {(2, 4): r"sum exactly to 7 \(input tensor's size at dimension 0\), but got "
+                     r"split_sizes=\[2, 4\]",
+             (9, -2): r"have only non-negative entries, but got split_sizes=\[9, -2\]"}  # fmt: skip
+    builder = Builder()
+    with builder.building():
+        symbol = builder.input(TensorType(torch.float32, (7,)))
+    for sizes, match in words.items():
+        with pytest.raises(RuntimeError, match=match):
+            getattr(torch, name)(torch.zeros(7), sizes)
+        with pytest.raises(RuntimeError, match=match), builder.building():
+            TABLE[name](symbol, split_sizes=sizes, dim=0)
+
+
+def test_splits_of_a_size_that_changes():
+    compiled = torch.compile(lambda x: x.split([2, x.shape[0] - 2])[1] * 2, dynamic=True)
+    for size in (7, 9, 5, 2):
+        assert compiled(torch.arange(float(size))).tolist() == [2.0 * k for k in range(2, size)]
+    with pytest.raises(RuntimeError, match="sum exactly to 5"):
+        torch.compile(lambda x: x.split([2, 2]), dynamic=True)(torch.zeros(5))
 
 
 def test_joins():
