@@ -23,6 +23,7 @@ from ..types import (
     result_type,
 )
 from ..value import Value, public
+from .kinds import refuse
 from .looking import sorter
 from .results import named_result
 
@@ -181,6 +182,7 @@ def _bins_of(x: np.ndarray, edges: np.ndarray, even: bool) -> np.ndarray:
 
 def _histogram(x: np.ndarray, weight: Any, *edges: np.ndarray, even: bool = True) -> np.ndarray:
     """Counts (or sums of weights) in the boxes of `edges`; `x` holds points, one a row."""
+    refuse("histogram", "c", x)
     points = x.reshape(-1, len(edges))
     shape = tuple(len(e) - 1 for e in edges)
     found = [_bins_of(points[:, k], e, even) for k, e in enumerate(edges)]

@@ -11,7 +11,7 @@ from ..arguments import must_be
 from ..op import Decompose, define
 from ..types import TensorType, broadcast_shapes, normalize_dim, type_word
 from ..value import public
-from .kinds import require_value
+from .kinds import refuse, require_value
 from .linalg_common import check_float, check_matrix, linalg
 from .linalg_det import inverse_op
 from .linalg_factor import svdvals
@@ -217,6 +217,7 @@ cdist_op = define(
 
 def _euclidean(x1: np.ndarray, x2: np.ndarray) -> Any:
     """By |a|^2 + |b|^2 - 2 ab: one matrix product, exact zeros may become small numbers."""
+    refuse("euclidean_dist", "c", x1, x2)
     squares = (x1 * x1).sum(-1)[..., :, None] + (x2 * x2).sum(-1)[..., None, :]
     return np.sqrt(np.maximum(squares - 2 * (x1 @ np.swapaxes(x2, -2, -1)), 0))
 

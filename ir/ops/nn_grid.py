@@ -17,6 +17,7 @@ from ..numerics.spacing import evenly_spaced
 from ..op import Template, define
 from ..types import TensorType
 from ..value import public
+from .kinds import refuse
 from .nn_resample import cubic_weights
 from .precision import full_precision
 from .totals import add_up
@@ -128,6 +129,7 @@ def _cubic_factors(part: np.ndarray, speed: Any) -> list[Factors]:
 
 
 def _taps(grid: np.ndarray, size: Ints, mode: str, padding: str, align: bool) -> list[Tap]:
+    refuse("grid_sampler", "c", grid)
     dims = len(size)
     flat = grid.reshape(grid.shape[0], math.prod(grid.shape[1:-1]), dims)
     axes = [_axis_taps(flat[..., dims - 1 - d], size[d], mode, padding, align)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..op import Decompose, define
 from ..types import TensorType, broadcast_shapes, result_type
+from .kinds import refuse
 from .nn_activations import logsigmoid_op
 from .nn_common import reduce_loss, spread_loss
 from .totals import add_up
@@ -126,6 +127,7 @@ def _weighted(value: Any, weight: Any) -> Any:
 
 def _bce(x: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Any:
     """Logarithms are kept above -100, so that the loss stays finite."""
+    refuse("binary_cross_entropy", "c", x)
     yes, no = np.maximum(np.log(x), -100), np.maximum(np.log1p(-x), -100)
     return _reduce(_weighted((target - 1) * no - target * yes, weight), reduction)
 

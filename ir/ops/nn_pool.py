@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..op import Template, define
-from ..types import TensorType, int64
+from ..types import TensorType, from_numpy_dtype, int64, no_kernel
 from .nn_common import formally
 from .windows import Ints, Pads, crop, offsets, out_size, pad_spatial
 
@@ -263,6 +263,8 @@ def _fractional_max(
     x: np.ndarray, samples: np.ndarray, *, kernel: Ints, size: Ints
 ) -> tuple[np.ndarray, np.ndarray]:
     dims = len(kernel)
+    if x.dtype.kind == "c":
+        raise no_kernel(f"fractional_max_pool{dims}d_out_frame", from_numpy_dtype(x.dtype))
     shape = x.shape[-dims:]
     lead = x.shape[:-dims]
     samples = samples.reshape(*lead, dims)

@@ -192,3 +192,14 @@ def test_fully_masked_rows_attend_to_nothing():
 def test_interpolation_keeps_infinities_apart():
     x = torch.tensor([[[1.0, float("inf"), 2.0, 3.0]]])
     assert F.interpolate(x, 8).tolist()[0][0] == [1, 1, *[float("inf")] * 2, 2, 2, 3, 3]
+
+
+def test_ops_without_complex_numbers_refuse_them():
+    """And do not drop their imaginary parts."""
+    image = torch.ones(1, 2, 6, 6, dtype=torch.complex64)
+    with pytest.raises(NotImplementedError, match=r"fractional_max_pool2d.*ComplexFloat"):
+        F.fractional_max_pool2d(image, 2, output_size=3)
+    with pytest.raises(NotImplementedError, match=r"grid_sampler.*ComplexFloat"):
+        F.grid_sample(image, torch.zeros(1, 3, 3, 2, dtype=torch.complex64), align_corners=False)
+    with pytest.raises(NotImplementedError, match=r"histogram.*ComplexFloat"):
+        torch.histogram(image.flatten(), 4)
