@@ -10,13 +10,15 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from wengert.ir import reverse
+from wengert.ir import interp, reverse
 from wengert.ir.builder import Builder
 from wengert.ir.op import TABLE, HostCall
 from wengert.ir.types import BY_NAME, TensorType, from_numpy_dtype, to_bfloat16
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ops"))
 from catalogue_cases import Case, cases_of, is_number, is_regular, ops  # noqa: F401
+
+REFUSED = (RuntimeError, TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError)
 
 # --- views: an array that is stored, and the function that gives `x` (or its like) of it ---------
 
@@ -90,6 +92,25 @@ def graph_of(op, name, cases=None, call=None):
             for value in results if isinstance(results, tuple) else (results,):
                 builder.output(value)
     return builder.graph(), arrays
+
+
+def evaluated(op, dtype, case, call=None):
+    """An op's results (or those of `call` instead), by its evaluation in NumPy."""
+    graph, arrays = graph_of(op, dtype, [case], call=call)
+    with np.errstate(all="ignore"):
+        results = interp.run(graph, [a.copy() for a in arrays])
+    if any(r.shape != o.var.shape for r, o in zip(results, graph.outputs)):
+        raise ValueError(f"{op.name}: these operands do not fit each other")
+    return results
+
+
+def eager_takes(op, dtype, case):
+    """Does the op's evaluation in NumPy take the call?"""
+    try:
+        evaluated(op, dtype, case)
+        return True
+    except REFUSED:
+        return False
 
 
 def gradient_of(graph, arrays):
