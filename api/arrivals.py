@@ -8,8 +8,8 @@ which the recorded graph tells, for eager has a node for each of its ops.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from .ir.graph import Graph, Var
 from .tracer.engine import Ready
@@ -33,18 +33,35 @@ def arrivals(graph: Graph, wanted: Sequence[int], given: Sequence[Var],
     return [stop.position for stop in stops(graph, wanted, given, silent) if stop.position >= 0]
 
 
+class Reads(NamedTuple):
+    """The inputs of which values are made that eager has for nodes, when a leaf is served: for
+    those to which it has not come, and for those through which it came there."""
+
+    left: frozenset[int]
+    on_the_way: frozenset[int]
+
+
 def left_to_read(graph: Graph, wanted: Sequence[int], given: Sequence[Var],
-                 silent: frozenset[int], position: int) -> frozenset[int]:  # fmt: skip
-    """The inputs of which values are made that eager still has for nodes to which it has not come
-    when the leaf at that position is served."""
-    left = {stop.sequence for stop in made_by(graph, wanted).values()}
+                 silent: frozenset[int], position: int) -> Reads:  # fmt: skip
+    """What is read when the leaf at that position is served."""
+    nodes = [stop for stop in made_by(graph, wanted).values() if stop.position < 0]
+    left = {stop.sequence for stop in nodes}
     for stop in stops(graph, wanted, given, silent):
         if stop.position == position:
             break
         left.discard(stop.sequence)
+    leading = set(left)
+    for stop in nodes:  # oldest first
+        if any(target.sequence in leading for target in stop.edges):
+            leading.add(stop.sequence)
+    return Reads(made_of(graph, left), made_of(graph, leading - left))
+
+
+def made_of(graph: Graph, numbers: Collection[int]) -> frozenset[int]:
+    """The inputs that values are made of which these nodes have."""
     read: set[Var] = set()
-    for number, node in reversed([*enumerate(graph.nodes)]):
-        if number in left or not read.isdisjoint(node.outputs):
+    for number, node in reversed([*enumerate(graph.nodes)]) if numbers else ():
+        if number in numbers or not read.isdisjoint(node.outputs):
             read.update(node.present())
     return frozenset(k for k, item in enumerate(graph.inputs) if item.var in read)
 

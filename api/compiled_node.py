@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrivals import arrivals, left_to_read
+from .arrivals import Reads, arrivals, left_to_read
 from .custom_backwards import Careful, gradients
 from .executor import Executor
 from .expanding import Unreadable, edges_of, ops_after
@@ -76,7 +76,7 @@ class Split:
         self.to_leaves: dict[int, ToLeaves | Careful] = {}  # by result
         self.album: Any = None  # see Note [Familiar graphs]
         self.orders: dict[Any, list[int]] = {}  # see `arrivals`
-        self.lefts: dict[Any, frozenset[int]] = {}  # see `left_to_read`
+        self.lefts: dict[Any, Reads] = {}  # see `left_to_read`
         # inputs of which eager's saved values are made, and which the function itself writes over
         inputs = function.trace.inputs
         written = {o.target for o in function.trace.outputs
@@ -114,13 +114,14 @@ class Split:
         results = [o.var for o in self.function.trace.outputs if o.kind == RESULT]
         return [results[self.function.differentiable[k]] for k in given]
 
-    def left_to_read(self, given: tuple[int, ...], silent: frozenset[int], at: int) -> Any:
-        """The inputs that must be as they were when the leaf at that position is served."""
+    def left_to_read(self, given: tuple[int, ...], silent: frozenset[int], at: int) -> Reads:
+        """The inputs that eager kept for what is read when the leaf at that position is served."""
         known = self.lefts.get((given, silent, at))
         if known is None:
             graph = self.function.trace
             known = left_to_read(graph, self.wanted, self.values_of(given), silent, at)
-            known = self.lefts[given, silent, at] = known & self.as_eager.inputs
+            known = Reads(*[inputs & self.as_eager.inputs for inputs in known])
+            self.lefts[given, silent, at] = known
         return known
 
     def connect(self, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
@@ -251,7 +252,7 @@ class CompiledFunctionBackward(Node):
 
     def left_to_read(self, silent: frozenset[int], at: int | None) -> Any:
         if at is None:
-            return self.split.as_eager.inputs
+            return Reads(self.split.as_eager.inputs, frozenset())
         return self.split.left_to_read(self.numbers, silent, at)
 
     def ops_after(self, part: Any) -> Any:

@@ -7,14 +7,18 @@ Note [Freed in part]
     on by its ops from then on (Note [Errors in backward]), of which those are freed.
 
     A hook that runs before another raises may write what the node was given. That is copied before,
-    where ops that backward has not come to have values made of it. An optimizer that steps in hooks
-    writes a parameter when backward has come to all that is made of it: nothing is copied for it.
+    where ops that backward has not come to have values made of it.
 
 Note [Hooks that write]
     Where such a hook does not raise, eager goes on with what it wrote. A compiled node has computed
     all gradients by then, so they are not used: its ops run in its place, from the beginning, with
     what this backward found. Leaves that were served get nothing (`Served`), and at the last of
     them what was saved becomes what it is now.
+
+    So what they read on the way to ops to which backward has not come is copied as well, before a
+    hook writes it: an optimizer that steps in hooks does, and may be followed by one that writes
+    more. The copy of a parameter takes the room of its gradient, if the hook lets go of that:
+    all gradients were computed before the first leaf was served.
 """
 
 from __future__ import annotations
@@ -91,8 +95,8 @@ class Part:
     """
 
     __slots__ = ("__weakref__", "arrived", "at", "before", "earlier", "exposed", "found", "is_all",
-                 "kept", "last", "needed", "node", "numbers", "reference", "retains", "served",
-                 "silent")  # fmt: skip
+                 "kept", "last", "needed", "node", "numbers", "overtaken", "reference", "retains",
+                 "served", "silent")  # fmt: skip
 
     def __init__(self, node: Any, needed: Collection[int] | None, is_all: bool,
                  silent: frozenset[int], retains: bool):  # fmt: skip
@@ -103,6 +107,7 @@ class Part:
         self.at: int | None = None  # the edge to the leaf that is being served
         self.node, self.kept = node, node.kept()
         self.before: dict[int, np.ndarray] = {}  # inputs that hooks wrote
+        self.overtaken = False  # was any of them still to be read?
         self.exposed: dict[int, np.ndarray] = {}  # those that they may write without a word
         # inputs that were written before this backward, and what it found there, if hooks wrote
         self.earlier: frozenset[int] = frozenset()
@@ -122,7 +127,9 @@ class Part:
 
     def before_write(self, owner: np.ndarray) -> None:
         """A hook is about to write memory with this owner."""
-        self.before.update(self.copies(owner, self.before))
+        found = self.copies(owner, self.before)
+        self.before.update(found)
+        self.overtaken = self.overtaken or (bool(found) and not self.left().isdisjoint(found))
         for k in self.earlier.difference(self.found):
             array = memory_of(self.node.watched(self.kept)[k])
             if owner_of(array) is owner:
@@ -133,18 +140,23 @@ class Part:
         self.exposed.update(self.copies(owner, self.exposed))
 
     def copies(self, owner: np.ndarray, known: Collection[int]) -> dict[int, np.ndarray]:
-        """Of inputs in that memory, those that are still to be read."""
+        """Of inputs in that memory, those that are still to be read, or read on the way there."""
         found = {k: array for k, array in enumerate(map(memory_of, self.node.watched(self.kept)))
                  if k not in known and owner_of(array) is owner}  # fmt: skip
         if not found:
             return {}
-        left = found if self.before else self.left()  # ops will run again, on all that it found
-        return {k: array.copy() for k, array in found.items() if k in left}
+        # ops that will run again do so on all that it found
+        read = found if self.overtaken else frozenset[int]().union(*self.reads())
+        return {k: array.copy() for k, array in found.items() if k in read}
+
+    def reads(self) -> Any:
+        """The inputs that are read now; see `Reads`."""
+        whole = self.needed is not None or self.at is None
+        return self.node.left_to_read(self.silent, None if whole else self.at)
 
     def left(self) -> Any:
         """The inputs that ops are made of to which backward has not come."""
-        whole = self.needed is not None or self.at is None
-        return self.node.left_to_read(self.silent, None if whole else self.at)
+        return self.reads().left
 
     def is_overtaken(self) -> bool:
         """Has a hook written what ops are made of to which backward has not come?"""
@@ -152,7 +164,7 @@ class Part:
         exposed = {**node.exposed, **self.exposed} if watched else {}
         arrays = {k: (array, memory_of(watched[k])) for k, array in exposed.items()}
         written = [k for k, both in arrays.items() if not same_bytes(*both)]
-        return bool(self.before or (written and not self.left().isdisjoint(written)))
+        return bool(self.overtaken or (written and not self.left().isdisjoint(written)))
 
     def by_ops(self, node: Any, edges: list[Any]) -> Expanded:
         """See Note [Hooks that write]; `edges` are those that are left."""

@@ -115,12 +115,15 @@ def test_what_hooks_write_behind_one_that_stopped(body, how, retain, monkeypatch
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_a_hook_writes_two(how):
-    """What is still to be read, and then what was read: ops run again on both as they were."""
+@pytest.mark.parametrize("turned", [False, True], ids=["read later first", "read before first"])
+def test_a_hook_writes_two(how, turned):
+    """What is still to be read, and what was read: ops run again on both as they were."""
 
     def run(function, target):
         tensors, log = leaves(), []
         writes = [write(tensors[target], how), write(tensors[2], how)]
+        if turned:
+            writes.reverse()
 
         def hook(leaf):
             with torch.no_grad():
@@ -138,3 +141,27 @@ def test_a_hook_writes_two(how):
 
     for target in (0, 1):
         assert close(run(torch.compile(body), target), run(body, target)), target
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_one_hook_after_another_writes(how, monkeypatch):
+    """The first writes what was read already, the second what is read later."""
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+
+    def run(function, first, then, writers):
+        tensors, log = leaves(), []
+        for target, writer in zip((first, then), writers):
+            writes = write(tensors[target], how)
+            tensors[writer].register_post_accumulate_grad_hook(
+                torch.no_grad()(lambda _, writes=writes: writes())
+            )
+        for _ in range(3):
+            log.append((attempt(function(*tensors).backward), left(tensors)))
+        return log
+
+    def body(a, b, c, d):
+        return ((((a * b).tanh()) * c).exp() * d).sum()
+
+    for first, then, *writers in itertools.product((2, 3), (0, 1), (2, 3), (2, 3)):
+        call = (first, then, writers)
+        assert close(run(torch.compile(body), *call), run(body, *call)), call
