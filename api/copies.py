@@ -29,10 +29,12 @@ class Copies:
         self.is_written = False
         reads_later(self)
 
-    def become(self, arrays: Mapping[int, np.ndarray]) -> None:
-        """Some of the inputs, as they were in between."""
-        for k, array in arrays.items():
+    def become(self, inputs: Mapping[int, np.ndarray], results: Mapping[int, np.ndarray]) -> None:
+        """Some of the inputs, and all of the results, as they were in between."""
+        for k, array in inputs.items():
             np.copyto(self.inputs[k][1]._array, array)
+        for array, (_, copy, *_) in zip(results.values(), self.held):
+            np.copyto(copy, array)
 
     def update(self) -> None:
         """Memory and counts become what they are now; so they stay from now on."""

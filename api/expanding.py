@@ -88,7 +88,8 @@ def ops_after(node: Any, part: Part) -> list[Any]:
     state.grad_enabled = True
     try:
         node.expansion = made = expansion(node, edges)
-        made.copies.become({k: part.found.get(k, memory_of(node.inputs[k])) for k in part.earlier})
+        made.copies.become({k: part.found.get(k, memory_of(node.inputs[k])) for k in part.earlier},
+                           part.held.as_found())  # fmt: skip
         for inner in behind(made.differentiable(node), node.edges):
             for edge in inner.edges:
                 if edge is not None and edge[0].__class__ is Served:

@@ -34,7 +34,7 @@ from .tracer.engine import Expanded, Ready
 from .tracer.pending import memory_of
 from .tracer.reaching import count_dependencies
 from .tracer.readers import readers, reads_later
-from .tracer.storage import owner_of
+from .tracer.storage import is_exposed, owner_of
 from .tracer.tape import AccumulateGrad, Node
 
 
@@ -87,6 +87,39 @@ class Served(Node):
         return []
 
 
+class HeldResults:
+    """Of results that eager's nodes keep as the caller holds them: what this backward found there.
+
+    It is copied when a hook writes, or may write without a word. Such writes are rare, so nobody
+    asks whether nodes have yet to read it.
+    """
+
+    def __init__(self, node: Any):
+        self.arrays = {k: array for k, (array, *_) in node.results_held().items()}
+        self.found: dict[int, np.ndarray] = {}
+        self.is_told = False  # of a write, which may be one of the same values, and counted
+        for array in self.arrays.values():
+            if is_exposed(owner := owner_of(array)):
+                self.before_exposure(owner)
+
+    def before_write(self, owner: np.ndarray) -> None:
+        self.before_exposure(owner)
+        self.is_told |= any(owner_of(array) is owner for array in self.arrays.values())
+
+    def before_exposure(self, owner: np.ndarray) -> None:
+        for k, array in self.arrays.items():
+            if k not in self.found and owner_of(array) is owner:
+                self.found[k] = array.copy()
+
+    def are_written(self) -> bool:
+        return self.is_told or any(
+            not same_bytes(array, self.arrays[k]) for k, array in self.found.items()
+        )
+
+    def as_found(self) -> dict[int, np.ndarray]:
+        return {**self.arrays, **self.found}
+
+
 class Part:
     """How far a backward came.
 
@@ -94,9 +127,9 @@ class Part:
     these are all. `last` is the edge to a leaf whose hook raised.
     """
 
-    __slots__ = ("__weakref__", "arrived", "at", "before", "earlier", "exposed", "found", "is_all",
-                 "kept", "last", "needed", "node", "numbers", "overtaken", "reference", "retains",
-                 "served", "silent")  # fmt: skip
+    __slots__ = ("__weakref__", "arrived", "at", "before", "earlier", "exposed", "found", "held",
+                 "is_all", "kept", "last", "needed", "node", "numbers", "overtaken", "reference",
+                 "retains", "served", "silent")  # fmt: skip
 
     def __init__(self, node: Any, needed: Collection[int] | None, is_all: bool,
                  silent: frozenset[int], retains: bool):  # fmt: skip
@@ -112,8 +145,9 @@ class Part:
         # inputs that were written before this backward, and what it found there, if hooks wrote
         self.earlier: frozenset[int] = frozenset()
         self.found: dict[int, np.ndarray] = {}
-        self.reference = None
+        self.reference = self.held = None
         if node.watched():
+            self.held = HeldResults(node)
             self.reference, self.exposed = reads_later(self), node.exposed_now()
             self.earlier = frozenset(node.before or ())
             self.found = {k: memory_of(node.inputs[k]).copy() for k in self.earlier
@@ -127,6 +161,7 @@ class Part:
 
     def before_write(self, owner: np.ndarray) -> None:
         """A hook is about to write memory with this owner."""
+        self.held.before_write(owner)
         found = self.copies(owner, self.before)
         self.before.update(found)
         self.overtaken = self.overtaken or (bool(found) and not self.left().isdisjoint(found))
@@ -137,6 +172,7 @@ class Part:
 
     def before_exposure(self, owner: np.ndarray) -> None:
         """A hook may write there from now on."""
+        self.held.before_exposure(owner)
         self.exposed.update(self.copies(owner, self.exposed))
 
     def copies(self, owner: np.ndarray, known: Collection[int]) -> dict[int, np.ndarray]:
@@ -160,11 +196,13 @@ class Part:
 
     def is_overtaken(self) -> bool:
         """Has a hook written what ops are made of to which backward has not come?"""
+        if self.overtaken or (self.held is not None and self.held.are_written()):
+            return True
         node, watched = self.node, self.node.watched(self.kept)
         exposed = {**node.exposed, **self.exposed} if watched else {}
         arrays = {k: (array, memory_of(watched[k])) for k, array in exposed.items()}
         written = [k for k, both in arrays.items() if not same_bytes(*both)]
-        return bool(self.overtaken or (written and not self.left().isdisjoint(written)))
+        return bool(written) and not self.left().isdisjoint(written)
 
     def by_ops(self, node: Any, edges: list[Any]) -> Expanded:
         """See Note [Hooks that write]; `edges` are those that are left."""
@@ -175,7 +213,7 @@ class Part:
             node.before = {**self.before, **(node.before or {})} or None
             node.exposed = {**self.exposed, **node.exposed}
         roots, arrived = node.ops_after(self), self.arrived
-        self.kept = self.node = self.arrived = None
+        self.kept = self.node = self.arrived = self.held = None
         return Expanded(RuntimeError(""), roots, arrived, edges)
 
     def settle(self, node: Any) -> None:
@@ -184,7 +222,7 @@ class Part:
         if not self.is_all and not self.retains:
             node.take_back(self.kept, self.before, self.exposed)
             node.expansion = self
-        self.kept = self.node = self.arrived = None
+        self.kept = self.node = self.arrived = self.held = None
 
     def stop(self, node: Any, last: int) -> None:
         """A hook raised while the leaf of that edge was served."""

@@ -165,3 +165,37 @@ def test_one_hook_after_another_writes(how, monkeypatch):
     for first, then, *writers in itertools.product((2, 3), (0, 1), (2, 3), (2, 3)):
         call = (first, then, writers)
         assert close(run(torch.compile(body), *call), run(body, *call)), call
+
+
+@pytest.mark.parametrize("retain", [False, True], ids=["freed", "retained"])
+@pytest.mark.parametrize("how", [*HOW, "in place, the same"])
+def test_results_that_ops_read_again(how, retain, monkeypatch):
+    """Results that the caller holds are what eager's nodes keep."""
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+
+    def body(a, b, c, d):
+        y = (a * b).exp()
+        z = (y * c).sigmoid()
+        return y, z, (z * d).sum()
+
+    def run(function, target, writer, earlier):
+        tensors, log, held = leaves(), [], []
+
+        def hook(leaf):
+            with torch.no_grad():
+                held[0].mul_(1.0) if how == "in place, the same" else write(held[0].detach(), how)()
+
+        tensors[writer].register_post_accumulate_grad_hook(hook)
+        for _ in range(3):
+            *results, loss = function(*tensors)
+            held[:] = [results[target]]
+            if earlier:
+                held[0].data.mul_(2.0)
+            log += [(attempt(lambda: loss.backward(retain_graph=retain)), left(tensors))  # noqa: B023
+                    for _ in range(2)]  # fmt: skip
+            for tensor in tensors:
+                tensor.grad = None
+        return log
+
+    for call in itertools.product(range(2), range(4), (False, True)):
+        assert close(run(torch.compile(body), *call), run(body, *call)), call
