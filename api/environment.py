@@ -77,7 +77,7 @@ class Environment(Reach):
         for module, varying, before in self.states:
             changed = first_change(before, module_state(module, varying))
             if changed is not None:
-                return f"{type(module).__name__}.{changed} changed"
+                return f"{type(module).__name__}.{changed[0]} changed"
         self.epoch = epoch.value
         return None
 

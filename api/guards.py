@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .ir.dims import plain_values
-from .plain import OBJECT, PLAIN, first_change, is_library, outline, same
+from .plain import OBJECT, PLAIN, first_change, is_library, outline, same, same_items
 from .settling import is_symbolic, settle
 
 
@@ -80,7 +80,7 @@ class Float(Value):
 
 
 class Items(Guard):
-    """The plain items of a dict or list, and how many there are."""
+    """The plain items of a dict, list or deque, how many there are, and their order."""
 
     def __init__(self, container: Any, varying: Any = ()):
         self.container, self.varying = container, frozenset(varying)
@@ -97,18 +97,20 @@ class Items(Guard):
         changed = first_change(self.before, self.now())
         if changed is None:
             return None
-        return f"item {changed!r} of a {type(self.container).__name__} changed"
+        return f"item {changed[0]!r} of a {type(self.container).__name__} changed"
 
     def words(self, watch: Any) -> Any:
-        is_dict = isinstance(self.container, dict)
-        return (watch.of_dict if is_dict else watch.of_list)(self.container)
+        if isinstance(self.container, list):
+            return watch.of_list(self.container)
+        return watch.of_dict(self.container) if isinstance(self.container, dict) else (
+            super().words(watch))  # fmt: skip
 
     def settle(self) -> None:
         settle(self.container)
 
 
 class Contents(Guard):
-    """All of a small set, deque or array."""
+    """All of a small set or array, in the order in which Python gives it."""
 
     def __init__(self, value: Any):
         self.value = value
@@ -117,12 +119,11 @@ class Contents(Guard):
     def now(self) -> Any:
         value = self.value
         if isinstance(value, np.ndarray):
-            return value.dtype, value.shape, value.tobytes()
-        return frozenset(value) if isinstance(value, set) else tuple(value)
+            return [str(value.dtype), str(value.shape), value.tobytes()]
+        return list(value) if isinstance(value, set) else [bytes(value)]
 
     def change(self) -> str | None:
-        now = self.now()
-        if now == self.before:
+        if same_items(self.now(), self.before):
             return None
         return f"the contents of a {type(self.value).__name__} changed"
 
@@ -148,8 +149,8 @@ class Attributes(Guard):
     def change(self) -> str | None:
         if type(self.owner) is not self.kind:
             return f"a {self.kind.__name__} is of another class now"
-        changed = first_change(self.before, self.now())
-        return None if changed is None else f"{self.kind.__name__}.{changed} changed"
+        changed = first_change(self.before, self.now(), ordered=self.names.all)
+        return None if changed is None else f"{self.kind.__name__}.{changed[0]} changed"
 
     def words(self, watch: Any) -> Any:
         return [*watch.of_class(self.owner), *watch.of_attributes(self.owner)]

@@ -69,13 +69,19 @@ def outline(items: Any, names: Any = None, varying: Any = ()) -> dict[Any, Any]:
             for k, v in items.items() if names is None or k in names}  # fmt: skip
 
 
-def first_change(before: dict[Any, Any], now: dict[Any, Any]) -> Any:
-    """A name whose value differs, or None."""
+def first_change(
+    before: dict[Any, Any], now: dict[Any, Any], ordered: bool = True
+) -> tuple[Any] | None:
+    """A name whose value differs, or its place where their order counts."""
     if before.keys() != now.keys():
-        return next(iter(before.keys() ^ now.keys()))
+        return (next(iter(before.keys() ^ now.keys())),)
+    if ordered:
+        for old, new in zip(before, now):
+            if not same(old, new):
+                return (new,)
     for name, value in before.items():
         if not same(value, now[name]):
-            return name
+            return (name,)
     return None
 
 

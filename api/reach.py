@@ -55,7 +55,7 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 REGISTERED = ("_parameters", "_buffers", "_modules")
 COMPUTED_NAMES = {"getattr", "hasattr", "vars", "__dict__", "eval", "exec", "globals", "attrgetter",
                   "asdict", "astuple", "copy", "deepcopy"}  # fmt: skip
-CONTENTS = (set, collections.deque, bytearray, array.array, np.ndarray)
+CONTENTS = (set, bytearray, array.array, np.ndarray)
 CACHES = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary)  # hold nothing by themselves
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
@@ -80,6 +80,8 @@ class Names:
 
 class Everything:
     """Names that may be read by code that is not in sight: the library's own."""
+
+    all = True
 
     def __contains__(self, name: Any) -> bool:
         return True
@@ -273,7 +275,7 @@ class Reach:
             return  # entries of the catalogue note how often they were called
         elif isinstance(value, CONTENTS):
             self.visit_contents(value)
-        elif isinstance(value, list | tuple | frozenset | dict):
+        elif isinstance(value, list | tuple | frozenset | dict | collections.deque):
             self.visit_container(value)
         elif is_optimizer(value):
             visit_optimizer(self, value)
@@ -337,12 +339,13 @@ class Reach:
             self.guards.append(Items(value, self.varying.at(value)))
             for name, item in dict(value).items():  # a copy at once: threads may add meanwhile
                 self.find(Entry(value, name, True), item)
-        elif isinstance(value, list):
+        elif isinstance(value, list | collections.deque):
             if len(value) > MAX_ITEMS:
-                self.problem(f"the body can reach a list of {len(value):,} items; pass a tensor")
+                kind = type(value).__name__
+                self.problem(f"the body can reach a {kind} of {len(value):,} items; pass a tensor")
                 return
             self.guards.append(Items(value, self.varying.at(value)))
-            for k, item in enumerate(value):
+            for k, item in enumerate([*value]):
                 self.find(Item(value, k), item)
         else:
             self.visit_all(value)
@@ -355,7 +358,7 @@ class Reach:
             self.problem(f"the body can reach a large {type(value).__name__}; pass a tensor")
             return
         self.guards.append(Contents(value))
-        if isinstance(value, set | collections.deque):
+        if isinstance(value, set):
             self.visit_all(value)
 
 

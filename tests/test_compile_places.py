@@ -292,3 +292,63 @@ def test_one_tensor_at_two_places_that_become_two(kind):
         if k == 7:
             put(held, "b", get(held, "a"))
         assert fn(x).tolist() == body(x).tolist()
+
+
+def turned(space):
+    """The first entry becomes the last."""
+    name = next(iter(space))
+    space[name] = space.pop(name)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "tensors", "attributes"])
+def test_the_order_of_what_a_body_looks_through(kind):
+    made = torch.full if kind == "tensors" else lambda _, value: value
+    held = types.SimpleNamespace(a=made((), 1.0), b=made((), 2.0))
+    space = vars(held) if kind == "attributes" else dict(vars(held))
+
+    def attributes(x):
+        return x + sum(k * value for k, value in enumerate(vars(held).values()))
+
+    def items(x):
+        return x + sum(k * value for k, value in enumerate(space.values()))
+
+    body = attributes if kind == "attributes" else items
+    fn = torch.compile(body)
+    for _ in range(6):
+        assert fn(torch.zeros(2)).tolist() == body(torch.zeros(2)).tolist()
+        turned(space)
+    assert fn.explain().count("trace of") == 2
+
+
+def test_deques_of_tensors_are_read_anew():
+    window, ran = collections.deque(maxlen=3), []
+
+    def body(x):
+        return x + torch.stack(list(window)).sum(0)
+
+    fn = torch.compile(body)
+    for k in range(8):
+        window.append(torch.full((2,), float(k)))
+        assert fn(torch.zeros(2)).tolist() == body(torch.zeros(2)).tolist(), k
+        ran.append(fn.explain().count("trace of"))
+    assert ran == [1, 2, 3, 3, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("make", [set, collections.deque])
+def test_numbers_of_other_types_among_contents(make):
+    held = make([1, 2])
+    body = lambda x: x * sum(10 if v is True else v for v in held)  # noqa: E731
+    fn = torch.compile(body)
+    for value in (1, 1, True, 1.0, True):
+        held.clear()
+        (held.add if make is set else held.append)(value)
+        for _ in range(2):
+            assert fn(torch.ones(1)).tolist() == body(torch.ones(1)).tolist(), value
+
+
+def test_none_among_names():
+    held = {None: 1.0}
+    fn = torch.compile(lambda x: x * held[None])
+    for value in (1.0, 1.0, 2.0, 3.0):
+        held[None] = value
+        assert fn(torch.ones(1)).item() == value
