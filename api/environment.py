@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .guards import Guard
 from .ir.bind import epoch
 from .ir.patches import patches
 from .plain import first_change, outline
@@ -33,9 +34,16 @@ class Environment(Reach):
         self.states = [(module, names := frozenset(self.varying.at(module.__dict__)),
                         module_state(module, names)) for module in self.modules]  # fmt: skip
         self.patches = dict(patches.now)
+        self.looks: list[Guard] = []
         self.epoch = epoch.value
         self.unchanged: Any = None  # the watch over what `compare` looks at
         self.alarms = 0  # of the watch, in a row, without a change that matters
+
+    def rely_on(self, looks: Sequence[Guard]) -> None:
+        """More must stay as it was; see Note [Looks at tensors]."""
+        self.looks += looks
+        self.guards += looks
+        self.unchanged = None
 
     def quick_failure(self) -> str | None:
         """What no epoch tells of: all but modules."""

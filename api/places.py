@@ -121,7 +121,7 @@ class Findings:
             now = place.read()
             if now is before:
                 continue
-            if not (isinstance(before, Tensor) and isinstance(now, Tensor)):
+            if not isinstance(before, Tensor) or type(now) is not type(before):
                 return f"{place.name} is another object now"
         for place, first in self.same:  # what was one tensor is one input
             if place.read() is not first.read():

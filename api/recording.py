@@ -17,6 +17,7 @@ from .ir.bind import interpreting, state
 from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
 from .ir.ops.blas import OneThread
 from .ir.types import default_dtype
+from .looks import Looks
 from .loose_numbers import replace_loose
 from .number_inputs import NumberInputs
 from .outputs import Outputs
@@ -104,10 +105,11 @@ class Recording(NumberInputs):
         before = default_generator.state()
         modes, numbers = modes_now(), self.environment.option_numbers()
         attributes = self.attributes_of_tensors()
-        effects = Effects(self.environment.functions())
+        effects, looks = Effects(self.environment.functions()), Looks(self.environment)
         try:
             with interpreting(recorder), recorder.watching(), effects.watching(), OneThread(), \
-                    packing_outside(recorder), numbers_at(self.placed) as replaced:  # fmt: skip
+                    packing_outside(recorder), looks.watching(), \
+                    numbers_at(self.placed) as replaced:  # fmt: skip
                 for leaf in self.leaves:
                     if isinstance(leaf, Tensor):
                         recorder.var_of(leaf)
@@ -144,6 +146,7 @@ class Recording(NumberInputs):
             self.environment.optimizer_states[optimizer].begun(parameters)
         environment = self.environment
         changed = next(iter(replaced), None) or environment.failure() or self.note_assigned()
+        environment.rely_on(looks.guards(set(map(id, recorder.externals))))
         if changed is not None:
             problems.append(f"the body changes Python state while it runs: {changed}; keep it in a "
                             "tensor")  # fmt: skip

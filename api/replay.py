@@ -76,6 +76,8 @@ class Trace:
 
     def insert(self, path: Path) -> None:
         """Adds a path; segments it shares with earlier paths are kept."""
+        if path.environment is not self.environment:
+            self.environment.rely_on(path.environment.looks)
         self.graphs.append(path.graph)
         self.bound += [r for r in path.bound if not r.is_fixed]
         self.fixed += [r for r in path.bound if r.is_fixed]
