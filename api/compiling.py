@@ -22,6 +22,7 @@ from typing import Any
 
 from .bodies import Body
 from .compile_options import EAGER, check_mode_and_options, checked_backend
+from .dropped import Dropped
 from .dynamic import DynamicShapes
 from .executor import begin, improve
 from .hooks_inside import NEW, HooksInside
@@ -82,7 +83,7 @@ class CompiledFunction(Inspected):
         self.dynamic = DynamicShapes(options.get("dynamic"))
         self.refusals: dict[Any, str] = {}
         self.warmups: dict[Any, int] = {}
-        self.dropped = 0  # kinds of call, to keep at most MAX_KINDS
+        self.dropped = Dropped()  # kinds of call, to keep at most MAX_KINDS
         self.next_use = itertools.count(1).__next__
         self.events: list[str] = []
         self.warned = False
@@ -119,9 +120,8 @@ class CompiledFunction(Inspected):
             return self.function(*args, **kwargs)
         if ANOMALY:
             return self.run_eagerly(args, kwargs)
-        leaves: list[Any] = []
-        structure = flatten((args, kwargs), leaves)
-        call = (args, kwargs)
+        call, leaves = (args, kwargs), list[Any]()
+        structure = flatten(call, leaves)
         key = self.key_of(structure, leaves, call)
         try:
             found = self.traces.get(key)
@@ -215,6 +215,8 @@ class CompiledFunction(Inspected):
     # --- recording ---
 
     def record(self, key: Any, call: Any, structure: Any, leaves: list[Any]) -> Any:
+        if not self.dropped.is_due(key):
+            return self.run_eagerly(*call)
         why = self.why_recorded(key, leaves)
         log("guards", lambda: f"{self.name}: {why or 'the first call'}")
         with self.lock:
@@ -363,9 +365,8 @@ class CompiledFunction(Inspected):
     def drop_oldest(self) -> None:
         """Forgets the kind of call that was not seen for longest."""
         oldest = min(self.traces, key=lambda k: max(t.used for t in self.traces[k]))
-        del self.traces[oldest]
+        self.dropped.add(self.traces.pop(oldest))
         self.dynamic.forget(oldest)
-        self.dropped += 1
 
     def cache_clear(self) -> None:
         """Forgets all traces."""
@@ -380,7 +381,7 @@ class CompiledFunction(Inspected):
             self.specialised.clear()
             self.keep.clear()
             self.events.clear()
-            self.dropped, self.failure = 0, None
+            self.dropped, self.failure = Dropped(), None
             self.body = Body(self.function, self.name, self.warn_of_fault, self.settings)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

@@ -34,7 +34,7 @@ class Inspected:
     refusals: dict[Any, str]
     dynamic: Any
     body: Any
-    dropped: int
+    dropped: Any
     events: list[str]
     failure: Failure | None = None
 
@@ -85,9 +85,7 @@ class Inspected:
         for trace in plain + taken[-MAX_SHOWN:]:
             lines += trace.describe()
         lines += self.dynamic.describe()
-        if self.dropped:
-            lines.append(f"  {self.dropped} kinds of call were dropped, the longest unused first: "
-                         f"at most {MAX_KINDS} are kept")  # fmt: skip
+        lines += self.dropped.describe(MAX_KINDS)
         for reason in dict.fromkeys(self.refusals.values()):
             how = "ran eagerly" if reason.startswith(FAULT) else "runs its Python body at each call"
             lines.append(f"  {self.name} {how}: {self.with_code(reason)}")

@@ -1,6 +1,7 @@
 """Calls of every form that hit a trace are served without the general way, and are right."""
 
 import dataclasses
+import sys
 from typing import NamedTuple
 
 import pytest
@@ -212,3 +213,21 @@ def test_branches_see_what_changed_outside():
         with torch.set_grad_enabled(k % 3 != 0):
             x = data(2, 3, k=k % 5)
             assert close(plain(compiled(x)), plain(function(x))), k
+
+
+def test_kinds_that_come_once_are_not_recorded_for_ever(monkeypatch):
+    monkeypatch.setattr(sys.modules[torch.compile.__module__], "MAX_KINDS", 4)
+    monkeypatch.setattr(sys.modules["wengert.dropped"], "MAX_IDLE", 4)
+    fn = torch.compile(lambda x, k: x * k)
+    for k in range(40):
+        assert fn(torch.ones(2), k).tolist() == [k, k]
+    assert fn.dropped.count == 4 and "until they have come 2 times" in fn.explain()
+    for _ in range(4):  # one that comes again is worth it
+        assert fn(torch.ones(2), 100).tolist() == [100, 100]
+    assert fn.dropped.count == 5 and any(trace.hits for [trace] in fn.traces.values())
+    for k in 2 * [*range(200, 220)]:  # not those that come again when they are forgotten
+        fn(torch.ones(2), k)
+    assert fn.dropped.needed > 2
+    fn.cache_clear()
+    fn(torch.ones(2), 1)
+    assert len(fn.traces) == 1
