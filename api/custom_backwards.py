@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .environment import Environment
-from .guards import Attributes, ClassBody, Code
+from .guards import Absent, Attributes, ClassBody, Code
 from .ir.bind import epoch, state
 from .ir.graph import RESULT, Graph, Node
 from .ir.inline import inline, run_node
@@ -64,7 +64,7 @@ def is_of_code(guard: Any) -> bool:
                        if name[:2] != "__")  # fmt: skip
     if isinstance(guard, Attributes):
         return type(guard.owner) is types.FunctionType and not guard.owner.__dict__
-    return isinstance(guard, Code)
+    return isinstance(guard, Code | Absent)
 
 
 class Customs:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 import types
 from typing import Any
@@ -62,6 +63,29 @@ class Value(Guard):
 
     def describe(self) -> list[str]:
         return [f"{self.place.text} == {self.value!r}"]
+
+
+class Absent(Guard):
+    """Names that code looks up among the globals, and that are Python's own or nobody's."""
+
+    def __init__(self, space: dict[str, Any]):
+        self.space = space
+        self.before: dict[str, Any] = {}
+
+    def add(self, name: str) -> Any:
+        """One more; returns what Python itself has by that name."""
+        return self.before.setdefault(name, vars(builtins).get(name))
+
+    def change(self) -> str | None:
+        for name, before in self.before.items():
+            if name in self.space or vars(builtins).get(name) is not before:
+                return f"global {name} is another object now"
+        return None
+
+    def words(self, watch: Any) -> Any:
+        known = [name for name in self.before if name in vars(builtins)]
+        words = [word for name in known for word in watch.of_entry(vars(builtins), name)]
+        return [*words, *watch.of_names(self.space), *watch.of_names(vars(builtins))]
 
 
 class Float(Value):

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from .guards import (
+    Absent,
     Attributes,
     ClassBody,
     Code,
@@ -109,6 +110,7 @@ class Reach:
         self.varying = Varying() if varying is None else varying
         self.floats: list[tuple[Any, float]] = []  # where they lie, and what they are
         self.guards: list[Guard] = []
+        self.absent: dict[int, Absent] = {}  # by the id of globals
         self.modules: list[Any] = []
         self.optimizers: list[Any] = []
         self.optimizer_states: dict[int, OptimizerState] = {}  # by id of the optimizer
@@ -220,6 +222,15 @@ class Reach:
             for name in globals_read(part):
                 if name in space:
                     self.enter_global(space, name, space[name])
+                elif isinstance(value := self.absent_from(space).add(name), types.FunctionType):
+                    self.visit(value)  # somebody replaced one of Python's own
+
+    def absent_from(self, space: dict[str, Any]) -> Absent:
+        found = self.absent.get(id(space))
+        if found is None:
+            found = self.absent[id(space)] = Absent(space)
+            self.guards.append(found)
+        return found
 
     def enter_global(self, space: dict[str, Any], name: str, value: Any) -> None:
         self.find(Entry(space, name, False), value)

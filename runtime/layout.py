@@ -25,6 +25,7 @@ DATA, ND, DIMS, STRIDES, BASE, DESCR, FLAGS, WEAK = (HEAD + at for at in range(0
 FLOAT = HEAD
 INT_SIZE, INT_DIGIT = HEAD, HEAD + 8
 DICT_USED, DICT_VERSION, DICT_KEYS = HEAD, HEAD + 8, HEAD + 16
+KEYS_ENTRIES = 24  # how many a table of keys was given, be they there or not
 TUPLE_SIZE, TUPLE_ITEMS = HEAD, HEAD + 8
 LIST_ITEMS = HEAD + 8
 SET_USED = HEAD + 8

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import fastcall, layout
-from .layout import DICT_KEYS, DICT_VERSION, HEAD, SET_USED, word_at
+from .layout import DICT_KEYS, DICT_USED, DICT_VERSION, HEAD, KEYS_ENTRIES, SET_USED, word_at
 
 Words = list[tuple[int, int]]  # addresses, and what is there
 
@@ -60,6 +60,12 @@ def of_entry(space: dict[Any, Any], name: str) -> Words:
         if table[at] == key and table[at + 1] == value:
             return [*_now(id(space) + DICT_KEYS), (keys + 8 * (at + 1), value)]
     raise Unwatchable(f"entry {name!r}")
+
+
+def of_names(space: dict[Any, Any]) -> Words:
+    """Which names a dict has, whatever their values."""
+    keys = word_at(id(space) + DICT_KEYS)
+    return _now(id(space) + DICT_KEYS, id(space) + DICT_USED, keys + KEYS_ENTRIES)
 
 
 def of_cell(cell: Any) -> Words:
@@ -205,6 +211,8 @@ def _changes() -> Iterable[tuple[str, Words, Callable[[], Any]]]:
     yield "a new key", of_dict(numbers), lambda: numbers.update(c=1)
     yield "an entry", of_entry(numbers, "b"), lambda: numbers.update(b=2001)
     yield "a table", of_entry(numbers, "b"), lambda: numbers.update((str(k), k) for k in range(99))
+    yield "a name", of_names(numbers), lambda: numbers.update(new=2)
+    yield "another name", of_names(numbers), lambda: numbers.update(newer=numbers.pop("new"))
     items = [1000, 2000]
     yield "an item", of_list(items), lambda: items.__setitem__(1, 2001)
     yield "a list", of_list(items), lambda: items.append(3000)
