@@ -11,6 +11,7 @@ from typing import Any
 
 from .guards import Items, Members, OptimizerState
 from .places import Entry
+from .tracer.tensor import Tensor
 
 
 def visit_optimizer(reach: Any, optimizer: Any) -> None:
@@ -23,6 +24,9 @@ def visit_optimizer(reach: Any, optimizer: Any) -> None:
         reach.guards.append(Members(group["params"]))
         reach.groups += [(group, name, value) for name, value in group.items()
                          if isinstance(value, bool | str | type(None))]  # fmt: skip
+        for name, value in group.items():
+            if any(isinstance(x, Tensor) for x in (value if type(value) is tuple else (value,))):
+                reach.find(Entry(group, name, False), value)  # a rate may be a tensor
 
     def enter(space: dict[str, Any], name: str, value: Any) -> None:
         if name == "param_groups":

@@ -262,3 +262,31 @@ def test_adam_records_what_is_of_its_group_once():
     compiled(data(3, 4))
     # 1 - beta of both betas, and two corrections of each of the four parameters
     assert compiled.dump("trace").count(": f64[] = rsub ") == 2 + 2 * 4
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_rates_that_are_tensors_may_be_replaced(kind):
+    def run(wrap):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(2, 2)
+        optimizer = getattr(torch.optim, kind)(model.parameters(), lr=torch.tensor(0.1))
+
+        @wrap
+        def step():
+            optimizer.zero_grad()
+            loss = model(torch.ones(1, 2)).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        found = []
+        for rate in (None, None, 0.3, None, 0.02, None):
+            if rate is not None:
+                optimizer.param_groups[0]["lr"] = torch.tensor(rate)
+            found += [step().item(), step().item()]
+            optimizer.param_groups[0]["lr"].mul_(0.9)
+        return found, step
+
+    found, step = run(torch.compile)
+    assert found == pytest.approx(run(lambda f: f)[0], rel=1e-4)
+    assert step.explain().count("trace of") == 1
