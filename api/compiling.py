@@ -37,7 +37,7 @@ from .loose_numbers import replace_loose
 from .one_object import OneObject, containers_of
 from .packing import PackFailed
 from .paths import Path
-from .plain import PLAIN
+from .plain import is_plain
 from .pytree import flatten
 from .recording import Recording
 from .replay import MISS, Trace
@@ -230,7 +230,7 @@ class CompiledFunction(Inspected):
                 self.refusals[key] = f"more than {MAX_TRACES} traces for one kind of call"
                 return self.run_body(key, *call)
             self.varying.learn(trace for found in self.traces.values() for trace in found)
-            self.keep.extend(x for x in leaves if not isinstance(x, (Tensor, *PLAIN)))
+            self.keep.extend(x for x in leaves if not (isinstance(x, Tensor) or is_plain(x)))
             return self.record_call(key, call, structure, leaves, why)
 
     def record_call(self, key: Any, call: Any, structure: Any, leaves: list[Any], why: str) -> Any:

@@ -21,6 +21,7 @@ from .ir.graph import RESULT, Graph, Node
 from .ir.inline import inline, run_node
 from .ir.op import TABLE
 from .plain import PLAIN
+from .surroundings import Surroundings
 from .tracer.backward import grad
 from .tracer.custom_calls import attributes_of
 from .tracer.function import backward_of
@@ -64,7 +65,7 @@ def is_of_code(guard: Any) -> bool:
                        if name[:2] != "__")  # fmt: skip
     if isinstance(guard, Attributes):
         return type(guard.owner) is types.FunctionType and not guard.owner.__dict__
-    return isinstance(guard, Code | Absent)
+    return isinstance(guard, Code | Absent | Surroundings)
 
 
 class Customs:

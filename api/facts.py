@@ -10,9 +10,10 @@ import numpy as np
 
 from .ir import types
 from .ir.arguments import must_be, warn_once
+from .ir.bind import epoch
 from .ir.types import DType, default_dtype
 from .naming import found_in
-from .tracer.facts import WHERE
+from .tracer.facts import WHERE, note_place
 from .tracer.placing import is_meta
 from .tracer.tensor import Tensor, device, require_cpu
 from .tracer.tensor import device as Device
@@ -121,6 +122,7 @@ def set_num_threads(count: int) -> None:
     from .runtime.threads import set_num_threads as change
 
     change(_thread_count("set_num_threads", count))
+    epoch.advance()  # compiled bodies may ask for it
 
 
 def _thread_count(name: str, count: Any) -> int:
@@ -148,6 +150,7 @@ def set_float32_matmul_precision(precision: str) -> None:
                       "setFloat32MatmulPrecision call has no effect.", stacklevel=2)  # fmt: skip
         return
     _Settings.precision = precision
+    epoch.advance()
 
 
 def get_float32_matmul_precision() -> str:
@@ -158,6 +161,7 @@ def get_float32_matmul_precision() -> str:
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Accepted: results never depend on the number of threads."""
     _Settings.deterministic, _Settings.warn_only = bool(mode), bool(warn_only)
+    epoch.advance()
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -175,7 +179,9 @@ def set_default_device(device: Any) -> None:
     if not is_meta(device):
         require_cpu(device)
     chosen = [] if device is None else [Device(device)]
+    note_place()
     WHERE[: _Settings.has_device] = chosen
+    note_place()
     _Settings.has_device = bool(chosen)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .dynamic import TensorKey
 from .ir.types import TensorType
-from .plain import PLAIN
+from .plain import is_plain
 from .sharing import layout_of
 from .tracer.tensor import Tensor
 
@@ -27,7 +27,7 @@ def leaf_key(leaf: Any) -> Any:
         return TensorKey(facts)
     if type(leaf) is float:
         return float
-    if isinstance(leaf, PLAIN):
+    if is_plain(leaf):
         return (type(leaf), leaf)
     if isinstance(leaf, tuple):  # a Size: other tuples are containers
         return (type(leaf), *leaf)

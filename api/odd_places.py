@@ -8,9 +8,11 @@ all: each is followed to what it shows.
 from __future__ import annotations
 
 import contextvars
+import ctypes
 import gc
 import operator
 import os
+import threading
 import types
 import weakref
 from collections.abc import ItemsView, KeysView, ValuesView
@@ -54,6 +56,9 @@ def follow(reach: Any, value: Any) -> bool:
     elif isinstance(value, contextvars.ContextVar):
         place = Asked(value, lambda: value.get(GONE))
         reach.find(place, place.read())
+    elif isinstance(value, threading.local | ctypes._SimpleCData | ctypes.Structure | ctypes.Array):
+        reach.problem(f"the body can reach a {type(value).__name__}, which nobody can watch; pass "
+                      "what it holds")  # fmt: skip
     elif isinstance(value, NAMING):
         reach.names.all = True
     else:

@@ -18,6 +18,11 @@ LIBRARIES = {"wengert", "torch", "numpy", "builtins", *sys.stdlib_module_names} 
 OBJECT = object()  # stands for one that is looked at elsewhere
 
 
+def is_plain(value: Any) -> bool:
+    """A plain value, and no object of a user's class with attributes beside it."""
+    return isinstance(value, PLAIN) and not getattr(value, "__dict__", None)
+
+
 def is_library(module: str | None) -> bool:
     return (module or "").split(".")[0] in LIBRARIES
 
@@ -65,7 +70,7 @@ def outline(items: Any, names: Any = None, varying: Any = ()) -> dict[Any, Any]:
 
     Of those in `varying` it only tells that they are floats; see Note [Varying floats].
     """
-    return {k: float if type(v) is float and k in varying else v if isinstance(v, PLAIN) else OBJECT
+    return {k: float if type(v) is float and k in varying else v if is_plain(v) else OBJECT
             for k, v in items.items() if names is None or k in names}  # fmt: skip
 
 

@@ -43,9 +43,10 @@ from .guards import (
 from .ir.op import Op
 from .odd_places import enter_standard, follow
 from .places import Cell, Entry, Findings, Item, Slot
-from .plain import PLAIN, is_built_in, is_library, is_pythons, space_of
+from .plain import is_built_in, is_library, is_plain, is_pythons, space_of
 from .quiet_code import codes_in, globals_read
 from .reach_optimizers import visit_optimizer
+from .surroundings import Surroundings, module_hooks
 from .tracer.tensor import Tensor
 from .varying import Varying
 
@@ -123,11 +124,12 @@ class Reach:
         self.owners: list[Owner] = []
         self.depth = 0  # of containers that are being looked through
         self.named: set[int] = set()  # ids of classes that code names: it may make objects of them
+        self.guards.append(Surroundings(self.names))
         self.visit(function)
-        self.visit_all(beside)
+        self.visit_all((*beside, *module_hooks()))
         # arguments that the body also reaches by a name of its own
         self.reached = [k for k, leaf in enumerate(leaves)
-                        if id(leaf) in self.seen and not isinstance(leaf, PLAIN)]  # fmt: skip
+                        if id(leaf) in self.seen and not is_plain(leaf)]  # fmt: skip
         self.visit_all(leaf for leaf in leaves if not isinstance(leaf, Tensor))
         self.follow_names()
         for guard in self.guards:
@@ -144,7 +146,7 @@ class Reach:
     # --- values of all kinds ---
 
     def visit(self, value: Any) -> None:
-        if isinstance(value, PLAIN) or id(value) in self.seen:
+        if is_plain(value) or id(value) in self.seen:
             return
         if len(self.seen) > MAX_OBJECTS:
             self.problem(f"the body can reach more than {MAX_OBJECTS:,} objects")
@@ -176,7 +178,7 @@ class Reach:
 
     def find(self, place: Any, value: Any) -> None:
         """A value that the body reads at a place of its own."""
-        if not isinstance(value, PLAIN):
+        if not is_plain(value):
             self.findings.add(place, value)
             if isinstance(value, type):
                 self.named.add(id(value))
@@ -251,6 +253,7 @@ class Reach:
             if "forward" in space:  # code that a user may replace for all modules of a kind
                 self.find(Entry(space, "forward", False), space["forward"])
             return
+        self.visit(type(cls))
         self.guards.append(ClassBody(cls, space, self.names))
         enter = functools.partial(self.enter_class, cls)
         self.owners.append(Owner(space, self.names, enter))

@@ -2,6 +2,7 @@
 
 import collections
 import contextvars
+import ctypes
 import functools
 import operator
 import os
@@ -352,3 +353,53 @@ def test_none_among_names():
     for value in (1.0, 1.0, 2.0, 3.0):
         held[None] = value
         assert fn(torch.ones(1)).item() == value
+
+
+def test_attributes_of_numbers_and_words():
+    kinds = [type(base.__name__, (base,), {}) for base in (int, float, str)]
+    number, rate, word = (kind(2) for kind in kinds)
+
+    def body(x, given):
+        return x * number.scale * number + rate.scale * rate + word.scale + given.scale
+
+    fn = torch.compile(body)
+    for k in range(5):
+        for value in (number, rate, word, given := kinds[k % 2](3)):
+            value.scale = float(k)
+        assert fn(torch.ones(1), given).tolist() == body(torch.ones(1), given).tolist()
+
+
+def test_attributes_of_metaclasses():
+    class Meta(type):
+        scale = 1.0
+
+    class Named(metaclass=Meta):
+        pass
+
+    fn = torch.compile(lambda x: x * Named.scale)
+    for scale in (1.0, 1.0, 2.0, 3.0):
+        Meta.scale = scale
+        assert fn(torch.ones(1)).item() == scale
+
+
+def test_what_each_thread_has_for_itself():
+    own = threading.local()
+    fn = torch.compile(lambda x: x * own.scale)
+
+    def run(scale):
+        own.scale = scale
+        return [fn(torch.ones(1)).item() for _ in range(3)]
+
+    assert run(2.0) == [2.0] * 3
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(run, 5.0).result() == [5.0] * 3
+    assert run(3.0) == [3.0] * 3
+    assert "which nobody can watch" in fn.explain()
+
+
+def test_numbers_of_c():
+    value = ctypes.c_double(1.0)
+    fn = torch.compile(lambda x: x * value.value)
+    for k in range(4):
+        value.value = float(k)
+        assert fn(torch.ones(1)).item() == k

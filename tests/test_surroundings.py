@@ -3,7 +3,9 @@ settings of the library, hooks of all modules. A change is seen at the next call
 
 import builtins
 
+import pytest
 import wengert as torch
+from wengert import nn
 
 
 def over(body, changes):
@@ -57,3 +59,60 @@ def test_functions_of_python_that_are_replaced(monkeypatch):
         [nothing, lambda: monkeypatch.setattr(builtins, "abs", lambda x: factor[0]),
          lambda: factor.__setitem__(0, 9), monkeypatch.undo],
     )  # fmt: skip
+
+
+def test_settings_that_a_body_asks_for():
+    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+
+    def body(x):
+        asked = torch.get_num_threads(), len(torch.get_float32_matmul_precision())
+        return x * asked[0] + asked[1] + torch.are_deterministic_algorithms_enabled()
+
+    try:
+        over(body, [nothing, lambda: torch.set_num_threads(1), lambda: torch.set_num_threads(2),
+                    lambda: torch.set_float32_matmul_precision("high"),
+                    lambda: torch.use_deterministic_algorithms(True)])  # fmt: skip
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_float32_matmul_precision(precision)
+        torch.use_deterministic_algorithms(False)
+
+
+def test_settings_that_nobody_asks_for_need_no_trace():
+    threads, fn = torch.get_num_threads(), torch.compile(lambda x: x * 2)
+    try:
+        for count in (1, 2, 1):
+            torch.set_num_threads(count)
+            fn(torch.ones(2))
+    finally:
+        torch.set_num_threads(threads)
+    assert fn.explain().count("trace of") == 1
+
+
+def test_where_new_tensors_lie():
+    fn = torch.compile(lambda: torch.ones(2))
+    for place in ("cpu", "cpu", "meta", "meta", "cpu"):
+        with torch.device(place):
+            assert fn().device.type == place
+    try:
+        for place in ("meta", "cpu", "meta"):
+            torch.set_default_device(place)
+            assert fn().device.type == place
+    finally:
+        torch.set_default_device(None)
+
+
+@pytest.mark.parametrize("register", [
+    nn.modules.module.register_module_forward_hook,
+    lambda hook: nn.modules.module.register_module_forward_pre_hook(lambda m, a: hook(m, a, a[0])),
+])  # fmt: skip
+def test_hooks_of_all_modules(register):
+    module, scale, handles = nn.ReLU(), [10.0], []
+
+    def change():
+        scale[0] = 20.0
+
+    over(lambda x: module(x), [
+        nothing, lambda: handles.append(register(lambda m, args, out: out * scale[0])), change,
+        lambda: handles.pop().remove(),
+    ])  # fmt: skip

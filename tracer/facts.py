@@ -5,6 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from ..ir.bind import epoch
+
 
 class Size(tuple):
     """A shape; prints as torch.Size([2, 3])."""
@@ -83,10 +85,18 @@ class device:
         if self.type != "meta":
             require_cpu(self)
         WHERE.append(self)
+        note_place()
         return self
 
     def __exit__(self, *error: Any) -> None:
+        note_place()
         WHERE.pop()
+
+
+def note_place() -> None:
+    """New tensors lie elsewhere from now on: compiled traces look where, if not on the CPU."""
+    if any(place.type == "meta" for place in WHERE):
+        epoch.advance()
 
 
 WHERE: list[device] = []  # of the blocks `with torch.device(...)` around, the innermost last
