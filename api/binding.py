@@ -413,7 +413,7 @@ class Numbers:
 def watched(environment: Any) -> watch.Words:
     """The words behind a trace's guards on Python values."""
     try:
-        return environment.words()  # type: ignore[no-any-return]
+        return [*environment.words(), *environment.words_of_modules()]
     except watch.Unwatchable as error:
         raise Unbindable from error
 

@@ -61,6 +61,8 @@ class Piece:
     def words(self) -> list[Any]:
         return []
 
+    words_of_modules = words
+
     def reads(self, place: int) -> bool:
         """Must the value at a place be as it was? Segments before looked at the arguments."""
         if self.reads_arguments and place < self.count:  # what comes after these was made

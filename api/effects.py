@@ -27,10 +27,21 @@ from .tracer.recorded import place_text
 CLOCKS = ("time", "datetime")  # modules whose answers differ at each call
 REPORTS = ("warnings", "logging")
 WORKERS = ("concurrent", "multiprocessing", "asyncio")
-STARTERS = {"Thread", "Timer", "start_new_thread"}  # of `threading`, beside its locks
+# of `threading`, beside its locks: what starts threads, or tells which one runs
+STARTERS = {"Thread", "Timer", "start_new_thread", "current_thread", "get_ident", "get_native_id",
+            "active_count", "enumerate"}  # fmt: skip
 FILES = ("open", "input")
+OUTSIDE = {"glob", "shutil", "subprocess", "socket", "tempfile", "urllib", "fileinput"}
+SYSTEM = {"os", "posix", "nt", "posixpath", "ntpath", "genericpath", "pathlib"}
+# what these tell of files and processes, beside names and the environment
+TOLD = {"listdir", "scandir", "walk", "stat", "lstat", "access", "exists", "lexists", "isfile",
+        "isdir", "islink", "getsize", "getmtime", "getatime", "getctime", "getcwd", "getpid",
+        "getppid", "urandom", "popen", "system", "iterdir", "is_file", "is_dir", "read_text",
+        "read_bytes", "rglob", "cwd"}  # fmt: skip
+OF_PATHS = {"read_text", "read_bytes", "iterdir", "is_file", "is_dir", "rglob"}  # nobody else's
 
-# code that uses id() to find an object inside itself, while it is printed: nothing depends on it
+# code that uses id() and the thread to find an object inside itself, while it is printed: nothing
+# depends on it
 RECURSIONS = {dataclasses.__file__, reprlib.__file__}
 
 
@@ -73,7 +84,10 @@ class Effects:
 
     def look_at(self, function: types.FunctionType) -> None:
         closed = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
-        read = [globals_read(code) for code in codes_in(function.__code__)]
+        codes = codes_in(function.__code__)
+        read = [globals_read(code) for code in codes]
+        names = {name for code in codes for name in code.co_names}
+        guards_recursion = function.__code__.co_filename in RECURSIONS
         for name in itertools.chain(closed, *read):
             value = function.__globals__.get(name, getattr(builtins, name, None))
             if name in closed:
@@ -83,14 +97,17 @@ class Effects:
                 self.problems.append(f"the body asks for the time ({where}); do so outside")
             elif module_of(value) in REPORTS:
                 self.problems.append(f"the body logs or warns ({where}); do so outside")
-            elif is_worker(value, function.__code__):
+            elif is_worker(value, function.__code__) and not guards_recursion:
                 self.problems.append(f"the body works with other threads ({where}), whose ops "
                                      "no recording sees; do so outside")  # fmt: skip
-            elif name == "id" and value is id and function.__code__.co_filename not in RECURSIONS:
+            elif name == "id" and value is id and not guards_recursion:
                 self.problems.append(f"the body asks for the id() of objects ({where}), which "
                                      "differ at each call; pass what it decides by")  # fmt: skip
             elif name in FILES and value is getattr(builtins, name):
                 self.problems.append(f"the body uses open() or input() ({where}); do so outside")
+            elif asks_the_system(value, names):
+                self.problems.append(f"the body asks for files or processes ({where}), which may "
+                                     "differ at each call; do so outside")  # fmt: skip
 
 
 class Watched:
@@ -123,6 +140,16 @@ def is_worker(value: Any, code: types.CodeType) -> bool:
         return started in STARTERS or (isinstance(value, types.ModuleType)
                                        and not STARTERS.isdisjoint(named))  # fmt: skip
     return module in WORKERS
+
+
+def asks_the_system(value: Any, names: set[str]) -> bool:
+    """May code with these names be told of files or processes by a value?"""
+    module = module_of(value).split(".")[0]
+    if module in OUTSIDE or not OF_PATHS.isdisjoint(names):
+        return True
+    if isinstance(value, types.FunctionType | types.BuiltinFunctionType):
+        names = {value.__name__}
+    return module in SYSTEM and not TOLD.isdisjoint(names)
 
 
 def module_of(value: Any) -> str:

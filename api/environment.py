@@ -38,6 +38,7 @@ class Environment(Reach):
         self.epoch = epoch.value
         self.unchanged: Any = None  # the watch over what `compare` looks at
         self.alarms = 0  # of the watch, in a row, without a change that matters
+        self.of_modules: Any = None  # the watch over attributes of modules that no epoch tells of
 
     def rely_on(self, looks: Sequence[Guard]) -> None:
         """More must stay as it was; see Note [Looks at tensors]."""
@@ -48,6 +49,8 @@ class Environment(Reach):
     def quick_failure(self) -> str | None:
         """What no epoch tells of: all but modules."""
         reason = self.loose_failure()
+        if reason is None and self.of_modules is not None and not self.of_modules():
+            reason = self.failure()
         if reason is not None:
             return reason
         if self.unchanged is not None and self.unchanged():
@@ -56,7 +59,7 @@ class Environment(Reach):
         reason = self.compare()
         if reason is None and self.alarms < MAX_ALARMS:
             self.alarms += 1
-            self.unchanged = self.watched()
+            self.unchanged = watched(self.words)
         return reason
 
     def loose_failure(self) -> str | None:
@@ -87,6 +90,7 @@ class Environment(Reach):
             if changed is not None:
                 return f"{type(module).__name__}.{changed[0]} changed"
         self.epoch = epoch.value
+        self.of_modules = watched(self.words_of_modules)
         return None
 
     def settle(self) -> None:
@@ -106,14 +110,12 @@ class Environment(Reach):
         words = [word for guard in self.guards if not guard.varying for word in guard.words(watch)]
         return [*words, *self.findings.words(watch)]
 
-    def watched(self) -> Any:
-        """A watch over all that `compare` looks at; None where that is impossible."""
+    def words_of_modules(self) -> Any:
+        """Those that differ where somebody writes into the `__dict__` of a module."""
         from .runtime import watch
 
-        try:
-            return watch.watch(self.words())
-        except watch.Unwatchable:
-            return None
+        modules = () if self.varies_in_modules else self.modules
+        return [word for module in modules for word in watch.of_dict(module.__dict__)]
 
     def option_numbers(self) -> list[Any]:
         """The hyper-parameters of optimizers, which are read at each call."""
@@ -133,6 +135,16 @@ class Environment(Reach):
             for name, tensor in (*module.named_parameters(), *module.named_buffers()):
                 names.setdefault(id(tensor), name)
         return names
+
+
+def watched(words: Any) -> Any:
+    """A watch over words; None where that is impossible."""
+    from .runtime import watch
+
+    try:
+        return watch.watch(words())
+    except watch.Unwatchable:
+        return None
 
 
 def module_state(module: Any, varying: Any) -> dict[str, Any]:

@@ -216,7 +216,7 @@ class ClassBody(Attributes):
 
 
 class Code(Guard):
-    """A function's code and the defaults of its parameters."""
+    """A function's code, its name, and the defaults of its parameters."""
 
     def __init__(self, function: types.FunctionType):
         self.function = function
@@ -224,13 +224,12 @@ class Code(Guard):
 
     def now(self) -> Any:
         f = self.function
-        return f.__code__, f.__defaults__, tuple((f.__kwdefaults__ or {}).items())
+        return f.__code__, f.__defaults__, tuple((f.__kwdefaults__ or {}).items()), f.__name__
 
     def change(self) -> str | None:
-        code, defaults, named = self.now()
-        if code is self.before[0] and defaults is self.before[1] and len(named) == len(
-                self.before[2]) and all(a[0] == b[0] and a[1] is b[1]
-                                        for a, b in zip(named, self.before[2])):  # fmt: skip
+        (*now, named, name), (*known, others, known_name) = self.now(), self.before
+        if is_each(now, known) and name == known_name and len(named) == len(others) and all(
+                a[0] == b[0] and a[1] is b[1] for a, b in zip(named, others)):  # fmt: skip
             return None
         return f"the code or the defaults of {self.function.__name__} changed"
 

@@ -2,6 +2,9 @@
 settings of the library, hooks of all modules. A change is seen at the next call."""
 
 import builtins
+import functools
+import os
+import threading
 
 import pytest
 import wengert as torch
@@ -116,3 +119,48 @@ def test_hooks_of_all_modules(register):
         nothing, lambda: handles.append(register(lambda m, args, out: out * scale[0])), change,
         lambda: handles.pop().remove(),
     ])  # fmt: skip
+
+
+def test_files_that_come_and_go(tmp_path):
+    path = tmp_path / "flag"
+    over(lambda x: x * (2 if os.path.exists(path) else 3), [nothing, path.touch, path.unlink])
+    over(lambda x: x * (2 if path.is_file() else 3), [nothing, path.touch, path.unlink])
+    over(lambda x: x * len(os.listdir(tmp_path)), [nothing, path.touch, path.unlink])
+    named = over(lambda x: x * len(os.path.join("a", "b")), [nothing])
+    assert "trace of" in named.explain()
+
+
+def test_which_thread_runs():
+    fn = torch.compile(lambda x: x * len(threading.current_thread().name))
+    found = [fn(torch.ones(1)).item() for _ in range(3)]
+    thread = threading.Thread(target=lambda: found.append(fn(torch.ones(1)).item()), name="abc")
+    thread.start()
+    thread.join()
+    assert found == [len(threading.current_thread().name)] * 3 + [3]
+
+
+def test_names_of_functions():
+    def named(x):
+        return x * len(named.__name__)
+
+    over(named, [nothing, lambda: setattr(named, "__name__", "other"), nothing])
+
+
+def test_attributes_of_modules_behind_their_back():
+    class Scaled(nn.Module):
+        @functools.cached_property
+        def total(self):
+            return torch.full((), float(self.scale))
+
+        def forward(self, x):
+            return x * self.total * self.scale
+
+    module = Scaled()
+    module.scale = 2
+    attributes = module.__dict__
+
+    def change(scale):
+        attributes["scale"] = scale
+        attributes.pop("total")
+
+    over(module, [nothing, nothing, lambda: change(3), lambda: change(5)])
