@@ -1,10 +1,12 @@
 """Window functions: `torch.signal.windows` and the older `torch.hann_window` family.
 
-All are computed in double precision and rounded once.
+They are computed in their own precision, as torch's are: ends that would be 0 are what rounding
+leaves of it there. Half precision is computed in double precision and rounded once.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -25,13 +27,17 @@ def _make(values: np.ndarray, dtype: Any, requires_grad: bool) -> Tensor:
     return finish(Tensor._wrap(array, dtype), requires_grad)
 
 
-def _cosines(coefficients: Iterable[float]) -> Formula:
-    """The sum of (-1)^i a_i cos(2 pi i n / N)."""
+def _positions(count: int, dtype: Any) -> np.ndarray:
+    return np.arange(count, dtype=np.float32 if dtype.name == "float32" else np.float64)
+
+
+def _cosines(coefficients: Iterable[float], falling: bool = False) -> Formula:
+    """The sum of (-1)^i a_i cos(2 pi i n / N), from the last term on if `falling`."""
 
     def formula(n: np.ndarray, last: float) -> np.ndarray:
-        signed = [a if i % 2 == 0 else -a for i, a in enumerate(coefficients)]
-        angle = 2 * np.pi * n / last
-        return np.sum([a * np.cos(i * angle) for i, a in enumerate(signed)], axis=0)
+        angle = n * n.dtype.type(2 * np.pi / max(last, 1.0))
+        terms = [(-1) ** i * a * np.cos(i * angle) for i, a in enumerate(coefficients)]
+        return functools.reduce(np.add, reversed(terms) if falling else terms)
 
     return formula
 
@@ -42,6 +48,7 @@ def _triangle(n: np.ndarray, last: float) -> np.ndarray:
 
 def _kaiser(beta: float) -> Formula:
     def formula(n: np.ndarray, last: float) -> np.ndarray:
+        n = n.astype(np.float64)  # the Bessel function needs it
         ratio = np.minimum(2 * n / last - 1, 1.0)
         root = np.sqrt(np.maximum(1 - ratio * ratio, 0))
         return i0(beta * root) / i0(np.array([beta]))
@@ -70,7 +77,7 @@ def _signal(name: str, M: int, formula: Formula, sym: bool, options: dict[str, A
     if M == 1 and single:
         return _make(np.ones(1), dtype, requires_grad)
     last = float(M - 1 if sym or (M == 1 and not single) else M)
-    return _make(formula(np.arange(M, dtype=np.float64), last), dtype, requires_grad)
+    return _make(formula(_positions(M, dtype), last), dtype, requires_grad)
 
 
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, **options: Any) -> Tensor:
@@ -171,7 +178,7 @@ def _window(name: str, length: int, periodic: bool, formula: Formula, dtype: Any
     if length == 1:
         return _make(np.ones(1), wanted, requires_grad)
     last = float(length if periodic else length - 1)
-    return _make(formula(np.arange(length, dtype=np.float64), last), wanted, requires_grad)
+    return _make(formula(_positions(length, wanted), last), wanted, requires_grad)
 
 
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None,
@@ -194,7 +201,7 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = N
                     layout: Any = None, device: Any = None, pin_memory: bool = False,
                     requires_grad: bool = False) -> Tensor:  # fmt: skip
     """blackman_window(window_length, periodic=True)."""
-    formula = _cosines((0.42, 0.5, 0.08))
+    formula = _cosines((0.42, 0.5, 0.08), falling=True)
     return _window("blackman_window", window_length, periodic, formula, dtype, device,
                    requires_grad)  # fmt: skip
 
