@@ -36,7 +36,8 @@ _NAMES = {
     "masked_fill": "masked_fill.Scalar", "masked_fill_tensor": "masked_fill.Tensor",
     "scatter": "scatter.src", "scatter_value": "scatter.value",
     "index_fill": "index_fill.int_Scalar",
-    "div_number": "div.Tensor", "fill": "fill.Scalar", "squeeze": "squeeze.dims",
+    "div_number": "div.Tensor", "mul_number": "mul.Tensor",
+    "fill": "fill.Scalar", "squeeze": "squeeze.dims",
     "lerp_number": "lerp.Scalar", "fft_c2c": "_fft_c2c.default", "fft_r2c": "_fft_r2c.default",
     "fft_c2r": "_fft_c2r.default", "conj": "_conj.default",
 }  # fmt: skip

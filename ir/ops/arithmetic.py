@@ -96,6 +96,11 @@ div_number = pointwise(
     numpy=np.true_divide, publish=False, lower=Decompose(lambda self, other: self / other),
     vjp=dict(self=lambda grad, other: grad / conj(other)),
 )  # fmt: skip
+mul_number = pointwise(
+    "mul_number", "self other -> result", node="MulBackward1",
+    numpy=np.multiply, publish=False, lower=Decompose(lambda self, other: self * other),
+    vjp=dict(self=lambda grad, other: grad * conj(other)),
+)  # fmt: skip
 neg = pointwise(
     "neg", "self -> result", names=("negative",), ufunc=np.negative, numpy=lambda x: _no_bool("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.", x, np.negative),  # noqa: E501
     scalar=lambda s, x: s.neg(x), vjp=dict(self=lambda grad: -grad),

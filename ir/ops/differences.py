@@ -6,6 +6,7 @@ from typing import Any
 
 from ..types import FLOAT, INTEGER, bool_, default_dtype, int64, normalize_dim
 from ..value import Value, public
+from .arithmetic import div_number, mul_number
 from .joining import cat_
 
 
@@ -141,9 +142,10 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     if y.shape[dim] == 0:
         return y.new_zeros([n for d, n in enumerate(y.shape) if d != dim])
     if x is not None:
-        return ((left + right) * _spacing("trapezoid", y, x, dim)).sum(dim) / 2.0
+        area = ((left + right) * _spacing("trapezoid", y, x, dim)).sum(dim)
+        return div_number(area, 2.0)
     ends = y.select(dim, 0) + y.select(dim, -1)
-    return (y.sum(dim) - ends * 0.5) * (1.0 if dx is None else dx)
+    return mul_number(y.sum(dim) - ends * 0.5, 1.0 if dx is None else dx)
 
 
 @public("cumulative_trapezoid", method=False)
@@ -151,7 +153,8 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     """cumulative_trapezoid(y, x=None, *, dx=1, dim=-1)."""
     dim, left, right = _samples_of("cumulative_trapezoid", y, dim)
     if x is not None:
-        return ((left + right) * _spacing("cumulative_trapezoid", y, x, dim)).cumsum(dim) / 2.0
+        area = (left + right) * _spacing("cumulative_trapezoid", y, x, dim)
+        return div_number(area.cumsum(dim), 2.0)
     return ((left + right) * ((1.0 if dx is None else dx) / 2.0)).cumsum(dim)
 
 

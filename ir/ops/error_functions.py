@@ -9,6 +9,7 @@ import numpy as np
 
 from ..numerics import errors, errors_single
 from ..value import public
+from .arithmetic import mul_number
 from .kinds import pointwise, require_value
 from .layouts import in_memory_order
 from .special import in_double, special
@@ -57,4 +58,4 @@ log_ndtr = special("log_ndtr", errors.log_ndtr, domain=(-3, 3), vjp=dict(self=_l
 def ndtr(input: Any) -> Any:
     """ndtr(input): the distribution function of the normal distribution."""
     require_value("special_ndtr", input)
-    return (erf(input * math.sqrt(0.5)) + 1) * 0.5
+    return mul_number(erf(input * math.sqrt(0.5)) + 1, 0.5)

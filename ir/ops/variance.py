@@ -117,7 +117,7 @@ def _spread_function(name: str, op: Any, method: bool = True) -> Any:
         input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *,
         correction: Any = None,
     ) -> Any:  # fmt: skip
-        _check_floats(input.dtype, name)
+        _check_floats(input.dtype, "std and var")
         dim, correction = spread_arguments(dim, unbiased, correction)
         dims = reduce_dims(input, dim)
         shape = getattr(getattr(input, "_array", None), "shape", None)  # nobody need be told
