@@ -108,6 +108,10 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
+    @property
     def _flat_weights(self) -> list[Any]:
         return [weight for weights in self.all_weights for weight in weights]
 
@@ -226,8 +230,9 @@ class RNNBase(Module):
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
         if input.dim() not in (2, 3):
+            noun = " tensor" if isinstance(self, RNN) else ""
             raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got "
-                             f"{input.dim()}D instead")  # fmt: skip
+                             f"{input.dim()}D{noun} instead")  # fmt: skip
         batched = input.dim() == 3
         batch_dim = 0 if self.batch_first else 1
         if not batched:

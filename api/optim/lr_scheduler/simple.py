@@ -28,6 +28,7 @@ class _ByFunction(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and plain functions."""
         state = super().state_dict()
+        del state["lr_lambdas"]  # torch's is the last entry
         state["lr_lambdas"] = saved_functions(self.lr_lambdas)
         return state
 
