@@ -136,6 +136,7 @@ def _one_sided(name: str, node: str, bound: str) -> tuple[Any, Any]:
     by_number = define(
         name, "self -> result", numpy=lambda x, *, bound: function(x, cast_number(bound, x.dtype)),
         infer=lambda self, *, bound: self, kind="pointwise", node=f"{node}Backward0",
+        shown={"bound": bound},
         lower=Scalar(lambda s, x, *, bound: getattr(s, method)(x, s.const(bound))),
         vjp=dict(self=lambda grad, self, bound: grad.where(inside(self, bound), zero_of(grad))),
         samples=lambda rng: [((rng.standard_normal((3, 4)),), {"bound": 0.25})],
@@ -143,6 +144,7 @@ def _one_sided(name: str, node: str, bound: str) -> tuple[Any, Any]:
     by_tensor = pointwise(
         f"{name}_tensor", "self bound -> result", numpy=function, publish=False,
         node=f"{node}Backward1", scalar=lambda s, x, b: getattr(s, method)(x, b), domain=(-3, 3),
+        shown={"bound": bound},
         vjp=dict(self=lambda grad, self, bound: grad.where(inside(self, bound), zero_of(grad)),
                  bound=lambda grad, self, bound: grad.where(outside(self, bound), zero_of(grad))),
     )  # fmt: skip
@@ -161,6 +163,8 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     if type(min) in _PLAIN and type(max) in _PLAIN and _is_float(input):
         return clamp_op(input, min=min, max=max)
     min, max = (plain_scalar(b) if isinstance(b, np.generic) else b for b in (min, max))
+    if isinstance(min, NUMBERS) != isinstance(max, NUMBERS):
+        min, max = _as_number(min), _as_number(max)
     _check("clamp", input, min, max)
     tensors = [isinstance(bound, Value) for bound in (min, max) if bound is not None]
     if all(tensors):
@@ -175,6 +179,12 @@ _PLAIN = (float, int, type(None))
 
 def _is_float(input: Any) -> bool:
     return isinstance(input, Value) and input.dtype.is_floating_point
+
+
+def _as_number(bound: Any) -> Any:
+    """A bound beside a number: torch reads a tensor of no dimensions and no history as one."""
+    single = isinstance(bound, Value) and not bound.ndim and not getattr(bound, "wrapped", False)
+    return bound.item() if single and not bound.requires_grad else bound
 
 
 def _check(name: str, input: Any, *bounds: Any) -> None:
