@@ -129,8 +129,9 @@ class Op:
     number_nodes: tuple[str | None, ...] = ()
     # torch's name of the node of a gradient that it gives; True: <Name>BackwardBackward0
     second: Any = None
-    # names of attributes as torch's nodes show them (`_saved_<name>`) where they differ, or None
-    shown: dict[str, str | None] = field(default_factory=dict)
+    # names of attributes as torch's nodes show them (`_saved_<name>`) where they differ, or None;
+    # or, by torch's name, functions of the node: what no attribute is
+    shown: dict[str, str | Callable[[Any], Any] | None] = field(default_factory=dict)
     # how vmap runs it, where its kind does not say: see tracer/batch_rules.py
     batch: Any = None
     many_passes: bool = False  # does its evaluation go over the elements many times?
@@ -239,6 +240,11 @@ def define(
         add_rule(op, target, function)
     TABLE[name] = op
     return op
+
+
+def same(*names: str) -> dict[str, Any]:
+    """`shown` of names that are torch's, whether rules ask for them or not."""
+    return {name: name for name in names}
 
 
 def node_name(name: str) -> str:

@@ -104,3 +104,47 @@ def test_saved_numbers_that_count_elements_are_unsigned():
     assert x.triu(1).grad_fn._saved_diagonal == 1
     assert x.diagonal(-2).grad_fn._saved_offset == 2**64 - 2
     assert x.roll((-1, 1), (0, 1)).grad_fn._saved_shifts == (2**64 - 1, 1)
+
+
+def test_saved_layouts_and_options():
+    x, w, image = leaf(2, 3), leaf(3, 4), leaf(1, 4, 4, 4)
+    node = (x @ w).grad_fn
+    assert node._saved_self_sym_sizes == (2, 3) and node._saved_mat2_sym_strides == (4, 1)
+    node = torch.addmm(x @ w, x, w.detach().t().contiguous().t()).grad_fn
+    assert node._saved_mat1_sym_strides == (3, 1) and node._saved_mat2_sym_strides == (1, 3)
+    assert x.mean().grad_fn._saved_self_sym_numel == x.mean(1).grad_fn._saved_self_sym_numel == 6
+    assert x.expand(5, 2, 3).grad_fn._saved_self_sym_sizes == (2, 3)
+    node = x.split(2, 1)[0].grad_fn
+    assert (node._saved_split_size, node._saved_self_sym_sizes) == (2, (2, 3))
+    assert x.split([1, 2], 1)[0].grad_fn._saved_split_sizes == (1, 2)
+    node = x.std().grad_fn
+    assert node._saved_dim is None and node._saved_keepdim is False
+    assert x.var(1, keepdim=True).grad_fn._saved_dim == (1,)
+    assert x.clamp_min(0.5).grad_fn._saved_min == x.clamp_max(0.5).grad_fn._saved_max == 0.5
+    node = F.max_pool2d(image, 2, 3, 1).grad_fn
+    assert (node._saved_stride, node._saved_padding) == ((3, 3), (1, 1))
+    assert node._saved_ceil_mode is False
+    assert F.pad(image, (1, 1, 1, 1), "reflect").grad_fn._saved_padding == (1, 1, 1, 1)
+
+
+def test_saved_options_of_layers():
+    image, weight = leaf(1, 4, 4, 4), leaf(4, 2, 3, 3)
+    node = F.conv2d(image, weight.transpose(0, 1), stride=2, padding=1).grad_fn
+    assert node._saved_transposed is False and node._saved_bias_sym_sizes_opt == (0,)
+    assert node._saved_output_padding == (0, 0)
+    node = F.conv_transpose2d(image, weight, leaf(2), stride=2, output_padding=1).grad_fn
+    assert node._saved_transposed is True and node._saved_bias_sym_sizes_opt == (2,)
+    assert node._saved_output_padding == (1, 1) and node._saved_input is image
+    assert F.layer_norm(image, (4, 4)).grad_fn._saved_normalized_shape == (4, 4)
+    node = F.group_norm(image, 2).grad_fn
+    assert (node._saved_N, node._saved_C, node._saved_HxW, node._saved_group) == (1, 4, 16, 2)
+    assert F.interpolate(image, 8, mode="bilinear").grad_fn._saved_output_size == (8, 8)
+    assert F.pixel_shuffle(image, 2).grad_fn._saved_upscale_factor == 2
+
+
+def test_rules_of_numbers_show_nothing():
+    x = leaf(3)
+    assert not [name for name in dir(x.fmod(2).grad_fn) if name.startswith("_saved")]
+    y = leaf(3)
+    assert x.fmod(y).grad_fn._saved_other is y
+    assert not hasattr(x.scatter(0, torch.tensor([1]), x[:1]).grad_fn, "_saved_src_sym_sizes")

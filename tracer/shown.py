@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..ir.op import ATTR, INPUT, INPUT_TYPE, OUTPUT, Op
+from ..ir.ops.accumulate import strides_of
 from ..ir.types import BY_NAME
 from .saved import FREED, OWN, Freed, PackedSaved, PackedSlots, SavedOutput, unpack
 from .tensor import Tensor
@@ -15,23 +17,34 @@ def tensor_names(op: Op, rule: Any) -> list[str]:
     return [op.inputs[k] for k in rule.wants(INPUT)] + [op.outputs[k] for k in rule.wants(OUTPUT)]
 
 
-def shown_names(op: Op, attrs: dict[str, Any]) -> list[str]:
-    """What torch shows as `_saved_<name>`: what the rules name, and sizes for `<name>_type`."""
-    names: set[str] = set()
-    for rule in op.rules.values():
+def shown_names(op: Op, attrs: dict[str, Any], number_at: int | None = None) -> list[str]:
+    """What torch shows as `_saved_<name>`: what the rules name, and sizes for `<name>_type`.
+
+    What `op.shown` renames is shown whether rules name it or not.
+    """
+    names = set(op.shown)
+    for position, rule in op.rules.items():
+        if position == number_at:  # torch's overload has no rule there
+            continue
         names.update(tensor_names(op, rule))
-        names.update(f"{op.inputs[k]}_sym_sizes" for k in rule.wants(INPUT_TYPE))
+        names.update("self_sym_sizes" for k in rule.wants(INPUT_TYPE) if op.inputs[k] == "self")
         names.update(name for kind, name in rule.arguments if kind == ATTR)
     if attrs.get("whole"):  # torch's overload without dimensions
-        names -= {"dim", "keepdim"}
+        names -= {"dim", "keepdim"} - set(op.shown)
     names -= {"whole", f"{op.inputs[op.variadic]}_sym_sizes" if op.variadic is not None else ""}
-    renamed = (op.shown.get(name, name) for name in names)
+    renamed = (name if callable(new) else new for name, new in _renamed(op, names))
     return sorted(name for name in renamed if name is not None)
+
+
+def _renamed(op: Op, names: set[str]) -> list[tuple[str, Any]]:
+    return [(name, op.shown.get(name, name)) for name in names]
 
 
 def saved_attribute(node: Any, name: str) -> Any:
     """`node._saved_<name>`: a saved input, output, attribute or shape."""
     op = node.op
+    if callable(op.shown.get(name)):
+        return op.shown[name](node)
     name = next((own for own, shown in op.shown.items() if shown == name), name)
     if name in op.inputs:
         position = op.inputs.index(name)
@@ -43,15 +56,28 @@ def saved_attribute(node: Any, name: str) -> Any:
     if name in op.outputs:
         slot = node.plan.slots.get(~op.outputs.index(name))
         return None if slot is None else unpack(node, slot)
-    if name.endswith("_sym_sizes") and name[:-10] in op.inputs:
-        position = op.inputs.index(name[:-10])
-        if op.variadic == position:
-            return tuple(node.input_type(k).shape for k in range(position, node.input_count()))
-        return node.input_type(position).shape
+    source, _, what = name.rpartition("_sym_")
+    if source in op.inputs:
+        return _layout(node, op.inputs.index(source), what)
+    if name == "dim" and node.attrs.get("whole"):
+        return None
     value = node.attrs[name] if name in node.attrs else op.defaults[name]
     if name == "reduction":
         return _REDUCTIONS.get(value, value)
     return _unsigned(value) if name in _INDICES else value
+
+
+def _layout(node: Any, position: int, what: str) -> Any:
+    """`_saved_<input>_sym_<what>`: of an input's layout."""
+    if node.op.variadic == position:
+        return tuple(node.input_type(k).shape for k in range(position, node.input_count()))
+    shape = node.input_type(position).shape
+    if what == "numel":
+        return math.prod(shape)
+    if what == "strides":
+        kept = node.input(position)
+        return tuple(strides_of(shape)) if kept is None else tuple(kept.stride())
+    return shape
 
 
 # torch shows a number below 0 that counts elements as the unsigned number of the same bits

@@ -256,7 +256,7 @@ class OpNode(Node, Frame):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _saved_names(self) -> list[str]:
-        names = [f"_saved_{name}" for name in shown_names(self.op, self.attrs)]
+        names = [f"_saved_{name}" for name in shown_names(self.op, self.attrs, self.number_at)]
         kept = {n for rule in self.op.rules.values() for n in tensor_names(self.op, rule)}
         return names + [f"_raw_saved_{name}" for name in sorted(kept)]
 

@@ -92,7 +92,7 @@ def _index_put_self(grad: Any, indices: Any, values_type: Any, spec: Any, accumu
 index_put_op: Op = define(
     "index_put", "self values *indices -> result", numpy=_index_put,
     infer=lambda self, values, *indices, **_: self, lower=Template("scatter"),
-    raises=from_either_end(2),
+    raises=from_either_end(2), shown={"spec": None},
     samples=lambda rng: [
         ((x, rng.standard_normal(np.shape(x[_place(i, spec)])), *i),
          {"spec": spec, "accumulate": accumulate})

@@ -124,7 +124,7 @@ def trace(matrix: Any) -> Any:
 
 
 det_op: Op = define(
-    "linalg_det", "self -> result", infer=_determinant_infer,
+    "linalg_det", "self -> result", infer=_determinant_infer, shown={"self": "A"},
     numpy=lambda a: np.asarray(np.linalg.det(a), a.dtype),
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})),
     vjp=dict(self=lambda grad, self: scaled(conj(cofactor_op(self)), grad)),
@@ -175,7 +175,7 @@ def _slogdet_rule(grad_sign: Any, grad_logabsdet: Any, self: Any, sign: Any) -> 
 
 
 slogdet_op = define(
-    "linalg_slogdet", "self -> sign logabsdet", numpy=_slogdet,
+    "linalg_slogdet", "self -> sign logabsdet", numpy=_slogdet, shown={"self": "A"},
     infer=lambda self: (_determinant_infer(self),
                         TensorType(self.dtype.to_real(), lead_of(self))),
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})),

@@ -143,7 +143,8 @@ _ELU_SAMPLE = {"alpha": 0.7, "scale": 1.2, "input_scale": 1.5}
 elu_op = activation("elu", second=True, numpy=_elu, scalar=_elu_emit, vjp=dict(self=_elu_vjp),
                     sample=_ELU_SAMPLE, many_passes=True)  # fmt: skip
 celu_op = activation("celu", second="EluBackwardBackward0", numpy=_elu, scalar=_elu_emit,
-                     vjp=dict(self=_elu_vjp), sample=_ELU_SAMPLE)  # fmt: skip
+                     vjp=dict(self=_elu_vjp), sample=_ELU_SAMPLE,
+                     shown={"scale": None, "input_scale": None})  # fmt: skip
 
 
 def _softplus(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0) -> Any:

@@ -223,9 +223,29 @@ def _samples(names: tuple[str, str], extra: str = "") -> Any:
     return make
 
 
+def _shown(transposed: bool) -> dict[str, Any]:
+    """torch has one node for both directions."""
+
+    def bias_sizes(node: Any) -> Any:
+        types = node.call_types()[0]
+        return types[2].shape if len(types) > 2 and types[2] is not None else (0,)
+
+    def beyond(node: Any) -> Any:
+        """What an output is larger by than the smallest one that gives such an input."""
+        source, weight = node.input_type(0).shape[2:], node.input_type(1).shape[2:]
+        if not transposed:
+            return (0,) * len(source)
+        parts = (node.attrs[name] for name in ("size", "stride", "padding", "dilation"))
+        return tuple(n - (one - 1) * step + 2 * pad - gap * (k - 1) - 1
+                     for one, k, n, step, pad, gap in zip(source, weight, *parts))  # fmt: skip
+
+    return {"self": "input", "self_sym_sizes": None, "transposed": lambda node: transposed,
+            "bias_sym_sizes_opt": bias_sizes, "output_padding": beyond}  # fmt: skip
+
+
 convolution = define(
     "convolution", "self weight bias? -> result", second=True,
-    shown={"self": "input", "self_sym_sizes": None, "weight_sym_sizes": None},
+    shown=_shown(False),
     numpy=_convolution, infer=_conv_type,
     lower=Template("convolution"), samples=_samples(("input", "weight")), batch="fold",
     vjp=dict(
@@ -240,7 +260,7 @@ convolution = define(
 )  # fmt: skip
 conv_input: Any = define(
     "conv_input", "self weight bias? -> result", numpy=_conv_input, infer=_input_type,
-    lower=Template("conv_input"), node="ConvolutionBackward0",
+    lower=Template("conv_input"), node="ConvolutionBackward0", shown=_shown(True),
     samples=_samples(("output", "weight"), "size"),
     vjp=dict(
         self=lambda grad, weight, self_type, stride, padding, dilation, groups: _cropped(

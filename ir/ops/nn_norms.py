@@ -77,7 +77,8 @@ _SHOWN = {"self": "input", "mean": "result1", "var": None}
 layer_norm = define(
     "layer_norm", "self weight? bias? -> result mean var", numpy=_layer, infer=_layer_type,
     lower=Decompose(_layer_expand), node="NativeLayerNormBackward0", second=True,
-    shown=_SHOWN | {"count": None, "eps": None},
+    shown=_SHOWN | {"count": None, "eps": None, "normalized_shape": lambda node: (
+        node.input_type(0).shape[-node.attrs["count"] :])},
     samples=_norm_samples((3, 4, 5), (4, 5), (4, 5), count=2, eps=1e-5), many_passes=True,
     vjp=dict(
         self=_layer_self,
@@ -196,7 +197,9 @@ def _group_bias(grad_result: Any, self: Any, groups: int) -> Any:
 group_norm = define(
     "group_norm", "self weight? bias? -> result mean var", numpy=_group, infer=_group_type,
     lower=Decompose(_group_expand), node="NativeGroupNormBackward0",
-    shown=_SHOWN | {"groups": "group"},
+    shown=_SHOWN | {"groups": "group", "N": lambda node: node.input_type(0).shape[0],
+                    "C": lambda node: node.input_type(0).shape[1],
+                    "HxW": lambda node: math.prod(node.input_type(0).shape[2:])},
     samples=_norm_samples((2, 4, 3), (4,), (4,), groups=2, eps=1e-5), many_passes=True,
     vjp=dict(self=_group_self, weight=_group_weight, bias=_group_bias),
 )  # fmt: skip
@@ -248,7 +251,7 @@ def _batch_weight(grad_result: Any, self: Any, mean: Any, var: Any, eps: float) 
 batch_norm = define(
     "batch_norm", "self weight? bias? -> result mean var", numpy=_batch, infer=_batch_type,
     lower=Decompose(_batch_expand), node="NativeBatchNormBackward0", second=True,
-    shown=_SHOWN,
+    shown=_SHOWN | {"training": lambda node: True},
     samples=_norm_samples((3, 4, 2), (4,), (4,), eps=1e-5), many_passes=True,
     vjp=dict(self=_batch_self, weight=_batch_weight,
              bias=lambda grad_result: _channel_sum(grad_result)),

@@ -117,7 +117,7 @@ def _mirror_samples(rng: np.random.Generator) -> list[Any]:
 
 mirror_pad = define(
     "mirror_pad", "self -> result", numpy=_mirror, node=_mirror_node, samples=_mirror_samples,
-    second=True,
+    second=True, shown={"pad": "padding", "mode": None},
     infer=lambda self, *, pad, mode: TensorType(self.dtype, _padded_shape(self.shape, pad)),
     vjp=dict(self=lambda grad, self, pad, mode: formally(mirror_fold(
         grad, pad=pad, mode=mode, size=tuple(self.shape)), self)),

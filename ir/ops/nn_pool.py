@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Template, define
+from ..op import Template, define, same
 from ..types import TensorType, from_numpy_dtype, int64, no_kernel
 from .nn_common import formally
 from .windows import Ints, Pads, crop, offsets, out_size, pad_spatial
@@ -83,6 +83,7 @@ def _unpool(x: np.ndarray, indices: np.ndarray, *, size: Ints) -> np.ndarray:
 
 max_unpool = define(
     "max_unpool", "self indices -> result", numpy=_unpool, lower=Template("scatter"),
+    shown={"size": None},
     node=lambda attrs: f"MaxUnpool{len(attrs['size'])}DBackward0", moves_data=True,
     infer=lambda self, indices, *, size: TensorType(
         self.dtype, (*self.shape[: -len(size)], *size)),
@@ -183,7 +184,8 @@ max_pool = define(
     "max_pool", "self -> result indices", numpy=_max_pool, infer=_max_pool_type,
     lower=Template("pool"), many_passes=True,
     node=lambda attrs: f"MaxPool{len(attrs['kernel'])}DWithIndicesBackward0", second=True,
-    shown={"indices": "result1", "kernel": "kernel_size"},
+    shown={"indices": "result1", "kernel": "kernel_size",
+           **same("stride", "padding", "dilation", "ceil_mode")},
     samples=lambda rng: [((_distinct(rng, 2, 2, 5, 6),), {
         "kernel": (3, 2), "stride": (2, 1), "padding": (1, 0), "dilation": (1, 2),
         "ceil_mode": True})],
@@ -240,6 +242,7 @@ def filled(kind: str, grad: Any, size: Ints) -> Any:
 adaptive_max_pool = define(
     "adaptive_max_pool", "self -> result indices", numpy=_adaptive_max, infer=_adaptive_type,
     node=lambda attrs: f"AdaptiveMaxPool{len(attrs['size'])}DBackward0",
+    shown={"indices": "result1", "size": None},
     samples=lambda rng: [((_distinct(rng, 2, 2, 5, 6),), {"size": (3, 4)})],
     vjp=dict(self=lambda grad_result, indices, self, size: formally(plane_scatter(
         filled("max", grad_result, size), indices, size=tuple(self.shape[-len(size) :])), self)),
@@ -289,6 +292,7 @@ def _fractional_max(
 
 fractional_max_pool = define(
     "fractional_max_pool", "self samples -> result indices", numpy=_fractional_max,
+    shown={"size": "output_size", "indices": "result1", "kernel": "kernel_size"},
     node=lambda attrs: f"FractionalMaxPool{len(attrs['size'])}DBackward0",
     infer=lambda self, samples, *, kernel, size: _adaptive_type(self, size=size),
     samples=lambda rng: [((_distinct(rng, 2, 2, 5, 6), rng.random((2, 2, 2))),

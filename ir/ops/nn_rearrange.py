@@ -53,7 +53,7 @@ def _own(x: np.ndarray, result: np.ndarray) -> np.ndarray:
 
 
 pixel_shuffle_op = define(
-    "pixel_shuffle", "self -> result", moves_data=True,
+    "pixel_shuffle", "self -> result", moves_data=True, shown={"factor": "upscale_factor"},
     numpy=lambda x, *, factor: _own(x, _shuffle(x, factor, np.transpose)),
     infer=lambda self, *, factor: TensorType(self.dtype, _shuffle_shape(self.shape, factor)),
     lower=Decompose(lambda self, *, factor: _shuffle(self, factor, _by_method)),
@@ -61,7 +61,7 @@ pixel_shuffle_op = define(
     vjp=dict(self=lambda grad, factor: pixel_unshuffle_op(grad, factor=factor)),
 )  # fmt: skip
 pixel_unshuffle_op: Any = define(
-    "pixel_unshuffle", "self -> result", moves_data=True,
+    "pixel_unshuffle", "self -> result", moves_data=True, shown={"factor": "downscale_factor"},
     numpy=lambda x, *, factor: _own(x, _unshuffle(x, factor, np.transpose)),
     infer=lambda self, *, factor: TensorType(self.dtype, _unshuffle_shape(self.shape, factor)),
     lower=Decompose(lambda self, *, factor: _unshuffle(self, factor, _by_method)),

@@ -231,7 +231,7 @@ _SAMPLES: Any = ({"mode": "nearest", "size": (3, 7)}, {"mode": "linear", "size":
                  {"mode": "nearest-exact", "size": (6, 9), "scales": (1.5, 1.6)})  # fmt: skip
 resample = define(
     "resample", "self -> result", numpy=_resample, node=_node, lower=Template("resample"),
-    second=True,
+    second=True, shown={"mode": None, "size": "output_size", "align": "align_corners"},
     infer=lambda self, *, size, **_: TensorType(
         self.dtype, (*self.shape[: self.ndim - len(size)], *size)),
     samples=lambda rng: [((rng.standard_normal((2, 2, 4, 6)),), dict(s)) for s in _SAMPLES],
@@ -254,6 +254,7 @@ adaptive_avg_pool = define(
     infer=lambda self, *, size: TensorType(
         self.dtype, (*self.shape[: self.ndim - len(size)], *size)),
     node=lambda attrs: f"AdaptiveAvgPool{len(attrs['size'])}DBackward0", second=True,
+    shown={"size": None},
     samples=lambda rng: [((rng.standard_normal((2, 2, 5, 6)),), {"size": (3, 2)})],
     vjp=dict(self=_average_rule),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bind import casting, state
-from ..op import Decompose, Op, Template, define
+from ..op import Decompose, Op, Template, define, same
 from ..types import FLOAT, TensorType, bool_, broadcast_shapes, c_word, no_kernel, type_word
 from ..value import public
 from . import blas
@@ -63,9 +63,13 @@ def transposed(value: Any) -> Any:
     return transpose_op(value, dim0=ndim - 2, dim1=ndim - 1)
 
 
+def _layouts(*names: str) -> dict[str, Any]:
+    return same(*(f"{name}_sym_{what}" for name in names for what in ("sizes", "strides")))
+
+
 mm_op: Op = define(
     "mm", "self mat2 -> result", infer=mm_type, numpy=blas.matmul, lower=Template("matmul"),
-    kind="product", batch="matmul",
+    kind="product", batch="matmul", shown=_layouts("self", "mat2"),
     samples=drawn(((3, 4), (4, 2), {})),
     vjp=dict(self=lambda grad, mat2: mm_op(grad, transposed(mat2)),
              mat2=lambda grad, self: mm_op(transposed(self), grad)),
@@ -330,7 +334,7 @@ def _addmm_type(self: TensorType, mat1: TensorType, mat2: TensorType, **_: Any) 
 
 addmm_op = define(
     "addmm", "self mat1 mat2 -> result", numpy=with_addend(blas.matmul), infer=_addmm_type,
-    lower=Decompose(expanded(mm_op)), kind="product",
+    lower=Decompose(expanded(mm_op)), kind="product", shown=_layouts("mat1", "mat2"),
     samples=drawn(((3, 2), (3, 4), (4, 2), {}), ((2,), (3, 4), (4, 2), {"beta": 2, "alpha": 0.5})),
     vjp=dict(self=lambda grad, beta: scale(grad, beta),
              mat1=lambda grad, mat2, alpha: scale(mm_op(grad, transposed(mat2)), alpha),

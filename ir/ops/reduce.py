@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arguments import as_dtype
 from ..bind import notify, state
-from ..op import Decompose
+from ..op import Decompose, same
 from ..types import FLOAT, TensorType, bool_, normalize_dims, type_word, uint8
 from ..value import Value, public
 from .arithmetic import conj
@@ -60,7 +60,7 @@ def _mean_vjp(grad: Any, self_type: TensorType, dim: Any, keepdim: bool) -> Any:
 
 
 mean_op = reduction(
-    "mean", "self -> result", numpy=_mean, node=numbered("Mean"),
+    "mean", "self -> result", numpy=_mean, node=numbered("Mean"), shown=same("self_sym_numel"),
     lower=Decompose(lambda self, *, dim, keepdim=False, whole=False: (
         sum_op(self, dim=dim, keepdim=keepdim) / math.prod(self.shape[d] for d in dim))),
     vjp=dict(self=_mean_vjp),

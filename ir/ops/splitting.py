@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op import Decompose, define
+from ..op import Decompose, define, same
 from ..types import TensorType, normalize_dim
 from ..value import Value, public
 from .slices import at, select_op, select_scatter, slice_bounds, slice_op, slice_scatter
@@ -106,7 +106,7 @@ def _split_op(name: str, attribute: str, sizes_of: Any, copies: bool = False) ->
     sample = {"split_size": 2, "split_sizes": (1, 3)}[attribute]
     return define(
         name, "self -> *results", moves_data=True, kind="view", numpy=numpy, infer=infer,
-        lower=Decompose(expand),
+        lower=Decompose(expand), shown=same(attribute, "self_sym_sizes"),
         samples=lambda rng: [((rng.standard_normal((3, 4)),), {attribute: sample, "dim": 1})],
         vjp=dict(self=lambda grads, results_type, dim: _join_grads(grads, results_type, dim)),
         **facts,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import check_elements, repeated, warn
-from ..op import Decompose
+from ..op import Decompose, same
 from ..types import FLOAT, INTEGER, float32, float64, int64, normalize_dim, type_word
 from ..value import Value, public
 from .arithmetic import conj
@@ -33,6 +33,7 @@ def _nansum_expand(self: Any, *, dim: Any, keepdim: bool = False, whole: bool = 
 
 nansum_op = reduction(
     "nansum", "self -> result", numpy=_nansum, lower=Decompose(_nansum_expand),
+    shown=same("dim", "keepdim"),
     vjp=dict(self=lambda grad, self, dim, keepdim: kept(
         grad, self.type_, dim, keepdim) * self.isnan().logical_not()),
 )  # fmt: skip

@@ -122,6 +122,7 @@ as_strided_add: Op = define(
 )  # fmt: skip
 as_strided_scatter_op: Op = define(
     "as_strided_scatter", "self src -> result", moves_data=True,
+    shown={"offset": "storage_offset", "base_stride": None},
     numpy=lambda x, src, *, size, stride, offset, base_stride: _written(
         x, src, element_positions(x.shape, size, stride, offset, base_stride)),
     infer=lambda self, src, **_: self,

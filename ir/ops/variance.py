@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import warn
-from ..op import Decompose, define
+from ..op import Decompose, define, same
 from ..types import FLOAT, TensorType
 from ..value import public
 from .arithmetic import stop_gradient
@@ -85,7 +85,7 @@ def _var_vjp(grad: Any, self: Any, dim: Any, keepdim: bool, correction: Any) -> 
 
 var_op = define("var", "self -> result", numpy=_var, infer=_var_infer, lower=Decompose(_var_expand),
                 kind="reduction", node="VarBackward0", vjp=dict(self=_var_vjp),
-                many_passes=True)  # fmt: skip
+                many_passes=True, shown=same("dim", "keepdim"))  # fmt: skip
 
 
 def _std_vjp(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool, correction: Any) -> Any:
@@ -95,7 +95,7 @@ def _std_vjp(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool, correct
 
 std_op = define(
     "std", "self -> result", infer=_var_infer, kind="reduction", node="StdBackward0",
-    many_passes=True,
+    many_passes=True, shown=same("dim", "keepdim"),
     numpy=lambda x, *, dim, keepdim=False, correction=1, whole=False: np.sqrt(
         _var(x, dim=dim, keepdim=keepdim, correction=correction)),
     lower=Decompose(lambda self, **attrs: var_op(self, **attrs).sqrt()),
@@ -155,6 +155,7 @@ def _with_mean(name: str, alone: Any, rule: Any) -> Any:
 
     op = define(
         name, "self -> result0 result1", numpy=evaluate, infer=infer, vjp=dict(self=rule),
+        shown=same("dim", "keepdim"),
         lower=Decompose(lambda self, *, dim, keepdim=False, **more: (
             alone(self, dim=dim, keepdim=keepdim, **more),
             mean_op(self, dim=dim, keepdim=keepdim))),

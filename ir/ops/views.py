@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dims import is_dim
-from ..op import Decompose, Op, define
+from ..op import Decompose, Op, define, same
 from ..types import DType, TensorType, normalize_dim, type_word
 from ..value import public
 from .kinds import view
@@ -324,7 +324,7 @@ def _expand(x: np.ndarray, *, size: tuple[int, ...]) -> np.ndarray:
 
 
 expand_op = view(
-    "expand", "self -> result", numpy=_expand,
+    "expand", "self -> result", numpy=_expand, shown=same("self_sym_sizes"),
     infer=lambda self, *, size: TensorType(self.dtype, size),
     put=lambda base, patch, *, size: patch.reshape(base.shape),  # only where nothing is repeated
     samples=lambda rng: [((rng.standard_normal((3, 1)),), {"size": (2, 3, 4)})],
