@@ -10,7 +10,8 @@ MODULES = (
     "_C", "_dynamo", "_inductor", "_tensor", "_tensor_str", "_utils", "accelerator", "amp",
     "backends", "compiler", "cpu",
     "cuda", "distributed", "distributions", "func", "functional", "futures", "hub", "jit",
-    "library", "mps", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler",
+    "library", "masked", "mps", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides",
+    "profiler",
     "quasirandom", "random", "return_types", "serialization", "sparse", "storage", "testing",
     "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
