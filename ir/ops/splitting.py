@@ -151,13 +151,13 @@ def _size_attributes(input: Any, split_sizes: Any, dim: int) -> dict[str, Any]:
 
 
 @public("split")
-def split(input: Any, split_size_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:
-    """split(input, split_size_or_sections, dim=0)."""
+def split(tensor: Any, split_size_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:
+    """split(tensor, split_size_or_sections, dim=0)."""
     parts = named.get("split_size", split_size_or_sections)
     if isinstance(parts, list | tuple):
-        return split_with_sizes(input, parts, dim)
+        return split_with_sizes(tensor, parts, dim)
     parts = as_int(parts)
-    return split_op(input, split_size=parts, dim=_check_size(input, parts, dim))
+    return split_op(tensor, split_size=parts, dim=_check_size(tensor, parts, dim))
 
 
 @public("split_with_sizes")
