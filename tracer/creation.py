@@ -11,7 +11,7 @@ from ..ir.bind import notify, state
 from ..ir.op import TABLE
 from ..ir.ops.creation import filled, shape_in, shape_of
 from ..ir.ops.kinds import require_value
-from ..ir.ops.layouts import order_of
+from ..ir.ops.layouts import like_order_of
 from ..ir.overriding import asking
 from ..ir.types import FLOAT, DType, default_dtype
 from .data import check_array, from_data, infer_dtype
@@ -230,7 +230,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, device: Any = N
     wanted = as_dtype(dtype, "full_like") or input.dtype
     order = format_order(memory_format, input.ndim, "full_like")
     if memory_format is None or memory_format.name == "preserve_format":
-        order = order_of(input)
+        order = like_order_of(input)
     made = filled("full_like", tuple(input.shape), fill_value, wanted, order)
     return finish(input._beside(made), requires_grad)
 

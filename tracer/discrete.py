@@ -90,6 +90,7 @@ def multinomial(
     num_samples: int,
     replacement: bool = False,
     dtype: str | None = None,
+    order: tuple[int, ...] | None = None,
 ) -> Array:
     """`multinomial`: indices drawn by weight from a row, or from each row of a matrix.
 
@@ -104,7 +105,11 @@ def multinomial(
     if replacement and num_samples > 1:
         return _with_replacement(generator, weights, num_samples)
     _check_weights(weights)
-    waits = exponential(generator, weights.shape, 1.0, name)
+    if order is None:
+        waits = exponential(generator, weights.shape, 1.0, name)
+    else:  # in the order of memory, as torch fills a tensor like the weights
+        shape = tuple(weights.shape[d] for d in order)
+        waits = exponential(generator, shape, 1.0, name).transpose(np.argsort(order))
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = cast(np.asarray(weights / waits), name)
     if num_samples == 1:

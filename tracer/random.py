@@ -6,6 +6,7 @@ in `random_methods.py`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..ir.ops import drawing
 from ..ir.ops.creation import shape_in, shape_of
 from ..ir.ops.drawing import draw
 from ..ir.ops.kinds import require_value
-from ..ir.ops.layouts import order_of
+from ..ir.ops.layouts import fill_order_of, like_order_of
 from ..ir.overriding import asking
 from ..ir.types import DType, default_dtype, int64, uint8
 from . import discrete, rejection, sampling
@@ -45,9 +46,13 @@ def pick(generator: Any) -> Generator:
 
 def _normal(g: Generator, size: Any, dtype: str, operands: Any, mean: float = 0.0,
             std: float = 1.0, strided: bool = False) -> np.ndarray:  # fmt: skip
-    if not strided or dtype.startswith("complex"):
+    if not strided:
         return sampling.normal(g, size, mean, std, dtype)
     # tensors that are not contiguous are filled one by one, whatever their size
+    if dtype.startswith("complex"):
+        parts = sampling.paired_normals(g, 2 * int(np.prod(size)))
+        values = scale_and_shift(parts, std / math.sqrt(2), mean).view(np.complex128)
+        return values.astype(dtype).reshape(size)
     values = sampling.paired_normals(g, int(np.prod(size)))
     return cast(scale_and_shift(values, std, mean), dtype).reshape(size)
 
@@ -71,8 +76,8 @@ DISTRIBUTIONS: dict[str, Any] = {
     "rrelu": lambda g, size, dtype, arrays, *bounds: sampling.rrelu_noise(
         g, arrays[0], *bounds, dtype),
     "permutation": lambda g, size, dtype, _: discrete.randperm(g, size[0], dtype),
-    "multinomial": lambda g, size, dtype, arrays, count, replacement, weights: (
-        discrete.multinomial(g, arrays[0], count, replacement, weights)),
+    "multinomial": lambda g, size, dtype, arrays, count, replacement, *more: (
+        discrete.multinomial(g, arrays[0], count, replacement, *more)),
     "poisson": lambda g, size, dtype, arrays: rejection.poisson(g, arrays[0], dtype),
     "binomial": lambda g, size, dtype, arrays: rejection.binomial(g, *arrays, dtype),
     "gamma": lambda g, size, dtype, arrays: rejection.standard_gamma(g, arrays[0], dtype),
@@ -110,6 +115,12 @@ def draw_tensor(distribution: str, size: Any, dtype: DType, *operands: Tensor,
     if order is not None:
         more["order"] = order
     return draw(*operands, distribution=distribution, size=tuple(size), dtype=dtype, **more)
+
+
+def order_within(out: Any, shape: Any) -> Any:
+    """The order in which a tensor given as `out` is filled, if it has the shape already."""
+    fits = isinstance(out, Tensor) and tuple(out.shape) == tuple(shape)
+    return fill_order_of(out) if fits else None
 
 
 # --- the state -----------------------------------------------------------------------------------
@@ -175,7 +186,8 @@ def _maker(name: str, distribution: str) -> Any:
         require_cpu(device, pin_memory)
         shape = shape_of(name, size_given(name, size, named))
         wanted = as_dtype(dtype) or (default_dtype() if out is None else out.dtype)
-        result = draw_tensor(distribution, shape, wanted, generator=generator)
+        order = order_within(out, shape)
+        result = draw_tensor(distribution, shape, wanted, generator=generator, order=order)
         return deliver(result, requires_grad, out, name)
 
     function.__name__ = function.__qualname__ = name
@@ -194,7 +206,7 @@ def _maker_like(name: str, distribution: str) -> Any:
         require_value(name, input)
         require_cpu(device, pin_memory)
         wanted = as_dtype(dtype) or input.dtype
-        order = order_of(input) if memory_format in (None, preserve_format) else None
+        order = like_order_of(input) if memory_format in (None, preserve_format) else None
         result = draw_tensor(distribution, input.shape, wanted, generator=generator, order=order)
         return finish(result, requires_grad)
 
@@ -213,12 +225,15 @@ def randint(*args: Any, generator: Any = None, dtype: Any = None, device: Any = 
             out: Any = None, **named: Any) -> Tensor:  # fmt: skip
     """randint(low=0, high, size, *, generator=None, out=None, dtype=torch.int64)."""
     require_cpu(device, pin_memory)
+    order = named.pop("_order", None)
     low, high, size = _limits(args, named)
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= "
                            f"to={high}")  # fmt: skip
     wanted = as_dtype(dtype) or (int64 if out is None else out.dtype)
-    result = draw_tensor("integers", size, wanted, generator=generator, parameters=(low, high))
+    order = order or order_within(out, size)
+    result = draw_tensor("integers", size, wanted, generator=generator, parameters=(low, high),
+                         order=order)  # fmt: skip
     return deliver(result, requires_grad, out, "randint")
 
 
@@ -239,8 +254,9 @@ def _limits(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int, tup
 def randint_like(input: Tensor, *args: Any, dtype: Any = None, **named: Any) -> Tensor:
     """randint_like(input, low=0, high, *, dtype=None)."""
     require_value("randint_like", input)
-    named.pop("memory_format", None)
-    return randint(*args, size=tuple(input.shape), dtype=dtype or input.dtype, **named)
+    kept = named.pop("memory_format", None) in (None, preserve_format)
+    return randint(*args, size=tuple(input.shape), dtype=dtype or input.dtype,
+                   _order=like_order_of(input) if kept else None, **named)  # fmt: skip
 
 
 @placed

@@ -9,11 +9,11 @@ from ..ir.ops.creation import shape_of
 from ..ir.ops.drawing import drawn
 from ..ir.ops.implicit import standard_gamma as gamma_sample
 from ..ir.ops.kinds import require_value
-from ..ir.ops.layouts import order_of
+from ..ir.ops.layouts import fill_order_of, like_order_of
 from ..ir.types import broadcast_shapes, default_dtype, int64, type_word
 from ..ir.value import public
 from .creation import deliver
-from .random import draw_tensor
+from .random import draw_tensor, order_within
 from .scalars import plain_number
 from .tensor import Tensor, require_cpu
 
@@ -25,7 +25,7 @@ def _fill(target: Tensor, node: str, distribution: str, parameters: tuple[Any, .
     """Overwrites `target` with a sample; the graph keeps torch's node, whose gradient is zero."""
     from .inplace import run_inplace
 
-    order = order_of(target)
+    order = fill_order_of(target)
 
     def copy(before: Tensor) -> Tensor:
         sample = draw_tensor(distribution, target.shape, target.dtype, *operands,
@@ -150,8 +150,10 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
     if size is not None and not tensors:
         wanted = as_dtype(dtype) or (default_dtype() if out is None else out.dtype)
-        sample = draw_tensor("normal", shape_of("normal", (size,), 3), wanted, generator=generator,
-                             parameters=(float(mean), float(std)))  # fmt: skip
+        shape = shape_of("normal", (size,), 3)
+        sample = draw_tensor("normal", shape, wanted, generator=generator,
+                             parameters=(float(mean), float(std)),
+                             order=order_within(out, shape))  # fmt: skip
         return deliver(sample, requires_grad, out, "normal")
     if not tensors:
         raise TypeError("normal() received an invalid combination of arguments: give tensors for "
@@ -178,7 +180,9 @@ def multinomial(
         raise RuntimeError("multinomial only supports floating-point dtypes for input, got: "
                            f"{type_word(input.dtype)}")  # fmt: skip
     shape = (*input.shape[:-1], num_samples)
-    parameters = (int(num_samples), bool(replacement), input.dtype.name)
+    parameters: tuple[Any, ...] = (int(num_samples), bool(replacement), input.dtype.name)
+    if (order := like_order_of(input)) is not None:
+        parameters = (*parameters, order)
     return draw_tensor("multinomial", shape, int64, input.detach(), parameters=parameters,
                        generator=generator)  # fmt: skip
 

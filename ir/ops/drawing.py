@@ -32,6 +32,8 @@ def _draw(*operands: np.ndarray, distribution: str, size: Ints, dtype: DType,
           order: Ints | None = None) -> Any:  # fmt: skip
     """Draws in the order of the elements' places in memory, as torch fills a strided tensor."""
     fill = size if order is None else tuple(size[d] for d in order)
+    if order is not None:
+        operands = tuple(np.broadcast_to(x, size).transpose(order) for x in operands)
     values = source(distribution, generator, fill, dtype.name, operands, parameters,
                     order is not None)  # fmt: skip
     if order is None:

@@ -33,6 +33,27 @@ def order_of(value: Any) -> tuple[int, ...] | None:
     return None if array is None else memory_order(array)
 
 
+def like_order_of(value: Any) -> tuple[int, ...] | None:
+    """The memory order of a new tensor like this one, which has no gaps where this has some."""
+    order = fill_order_of(value)
+    if order is None or 0 in value._layout.strides:
+        return None
+    turned = [d for d in order if value._layout.shape[d] != 1]
+    return order if turned != sorted(turned) else None
+
+
+def fill_order_of(value: Any) -> tuple[int, ...] | None:
+    """The dimensions in the order in which torch fills a tensor, None if it is row-major.
+
+    Unlike `order_of` this knows the order of a part of another tensor, too.
+    """
+    array = getattr(value, "_layout", None)
+    if array is None or array.flags.c_contiguous:
+        return None
+    strides = array.strides
+    return tuple(sorted(range(array.ndim), key=lambda d: (-strides[d], array.shape[d] == 1, d)))
+
+
 def row_major(evaluate: Evaluation) -> Evaluation:
     """The same evaluation with row-major results: NumPy's lie as the operand does."""
 

@@ -9,7 +9,7 @@ from ..arguments import warn
 from ..types import FLOAT, DType, bool_, normalize_dim, type_word
 from ..value import public
 from .drawing import draw
-from .layouts import order_of
+from .layouts import like_order_of
 from .nn_activations import rrelu_mean, rrelu_with_noise
 from .nn_common import check_value, floats_only, maybe_inplace
 
@@ -24,7 +24,7 @@ ALPHA = 1.7580993408473766  # minus the limit of selu at minus infinity
 def _drop(input: Any, p: float, feature: bool, alpha: bool) -> Any:
     """torch's dropout on the CPU: a product with drawn noise, plus an offset for alpha dropout."""
     shape = tuple(input.shape)
-    order = None if feature else order_of(input)
+    order = None if feature else like_order_of(input)
     if p == 1.0:
         return input * input.new_zeros(())
     if feature:
