@@ -121,9 +121,9 @@ BINARY = """\
     if mark == "inference":
         return slow(x, y)
     if kind in PLAIN:
-        mark = mark or y._mark
-        if y.dtype is not dtype or mark == "inference" or not ({plain_y}):
+        if y.dtype is not dtype or y._mark == "inference" or not ({plain_y}):
             return slow(x, y)
+        mark = mark or y._mark
         a = x._array
         b = y._array
         if b.size >= LARGE:

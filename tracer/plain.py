@@ -45,7 +45,8 @@ INPUT_TYPE = """\
             dtype = kind
         elif kind.category >= FLOAT:
             return None
-    mark = {x}._mark or mark
+    if mark != "inference":
+        mark = {x}._mark or mark
 """
 
 EVALUATE = """\
