@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from .graph import (
     GRAD_OF,
     GRADIENT,
@@ -26,6 +28,7 @@ from .graph import (
     Output,
     Var,
 )
+from .op import TABLE
 from .passes import dead_code, in_place
 
 RECOMPUTE_LIMIT = 6  # pointwise nodes recomputed for one value; longer chains are saved
@@ -66,6 +69,8 @@ def partition(
     at_hand = {i.var for i in inputs} - written
     shared = at_hand | {o.var for o in kept if o.kind == RESULT} if as_eager else None
     backward_nodes, saved = choose(joint, forward_nodes, grads, at_hand | written, shared)
+    known = {*joint.nodes}
+    through = tuple(n for n in backward_nodes if n not in known)
     from_forward = [v for v in saved if v not in at_hand]
     from_inputs = [v for v in saved if v in at_hand]
     order = from_forward + from_inputs
@@ -82,7 +87,7 @@ def partition(
     backward = Graph(
         f"{joint.name.removesuffix('_joint')}_backward",
         tuple(Input(v, SAVED_IN) for v in order) + tuple(seeds),
-        tuple(n for n in joint.nodes if n in backward_nodes),
+        through + tuple(n for n in joint.nodes if n in backward_nodes),
         tuple(Output(o.var, RESULT) for o in grads),
         (note,),
     )
@@ -155,7 +160,7 @@ def choose(
     if shared is None:
         settle(crossing, producers, backward, saved, at_hand)
     else:
-        keep(crossing, producers, backward, saved, shared)
+        keep(crossing, producers, backward, saved, shared, shown_whole(joint, producers, shared))
     return backward, list(saved)
 
 
@@ -165,19 +170,55 @@ def keep(
     backward: set[Node],
     saved: dict[Var, None],
     shared: set[Var],
+    whole: dict[Var, Node],
 ) -> None:
-    """Saves each value that crosses; a view of shared memory is looked at again."""
+    """Saves each value that crosses; a view of shared memory is looked at again, and so is what a
+    result shows the `whole` of."""
     for var in crossing:
         chain: list[Node] = []
         root = var
-        while root not in shared and root in producers and producers[root].op.kind == "view":
+        while root not in shared and root in producers and shows_memory(producers[root]):
             chain.append(producers[root])
+            root = next(chain[-1].present())
+        if root in whole:
+            chain.append(whole[root])
             root = next(chain[-1].present())
         if root in shared:
             backward.update(chain)
             saved[root] = None
         else:
             saved[var] = None
+
+
+def shown_whole(joint: Graph, producers: dict[Var, Node], shared: set[Var]) -> dict[Var, Node]:
+    """Values whose memory a result shows, all of it in order: how they are seen through that."""
+    found = {}
+    for output in joint.outputs:
+        chain: list[Node] = []
+        root = output.var
+        while output.kind == RESULT and root in producers and producers[root].op.kind == "view":
+            chain.insert(0, producers[root])
+            root = next(chain[0].present())
+        if chain and root not in shared and is_whole(chain, root):
+            attrs = (("size", root.shape),)
+            found[root] = Node(TABLE["view"], (output.var,), (root,), attrs, chain[0].place)
+    return found
+
+
+def is_whole(chain: list[Node], root: Var) -> bool:
+    """Do these views show all of `root` in its order?"""
+    if not all(isinstance(n, int) for n in root.shape):
+        return False
+    array = view = np.empty(root.shape, np.int8)
+    for node in chain:
+        view = node.op.numpy(view, **node.attributes)
+    same = view.__array_interface__["data"][0] == array.__array_interface__["data"][0]
+    return bool(same and view.size == array.size and view.flags.c_contiguous)
+
+
+def shows_memory(node: Node) -> bool:
+    """Is the result the operand's memory, in eager? `detach` records as a cut of gradients."""
+    return node.op.kind == "view" or node.op.name == "stop_gradient"
 
 
 def settle(

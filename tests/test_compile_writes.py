@@ -260,3 +260,34 @@ def test_writes_into_what_became_an_expanded_tensor():
     for call in (add, collect, add, collect):
         with pytest.raises(RuntimeError, match="single memory location"):
             call(data(2, 3))
+
+
+SHOWN = {
+    "itself": lambda v: v, "turned": lambda v: v.t(), "flat": lambda v: v.view(-1),
+    "all of it": lambda v: v.reshape(-1)[:6].view(v.shape), "a part": lambda v: v[:, 1:],
+    "of an expanded": lambda v: v.unsqueeze(0).expand(2, 2, 3)[1],
+}  # fmt: skip
+KEPT = {
+    "itself": lambda v: v * v, "detached": lambda v: v * v.detach(),
+    "a view": lambda v: v.view(-1) * v.view(-1).detach(), "what was made of it": lambda v: v.exp(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", KEPT)
+@pytest.mark.parametrize("shown", SHOWN)
+def test_unseen_writes_into_views_of_what_is_kept(shown, kept):
+    """Eager keeps the memory that a result shows, and backward sees what was written there."""
+
+    def function(x):
+        v = x * 1.0 - 0.25
+        return KEPT[kept](v).sum() + SHOWN[shown](v).sum(), SHOWN[shown](v)
+
+    grads = []
+    for call in (function, torch.compile(function)):
+        for _ in range(3):
+            x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+            total, last = call(x)
+            last.data.mul_(2)
+            total.backward()
+        grads.append(x.grad)
+    assert torch.allclose(*grads)
