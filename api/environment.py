@@ -31,8 +31,8 @@ class Environment(Reach):
         self.loose = [guard for guard in self.guards if guard.varying]
         self.beside = self.findings.among(lambda p: p.covered and self.varying.at(p.owner))
         self.varies_in_modules = any(self.varying.at(module.__dict__) for module in self.modules)
-        self.states = [(module, names := frozenset(self.varying.at(module.__dict__)),
-                        module_state(module, names)) for module in self.modules]  # fmt: skip
+        self.states = [ModuleState(module, frozenset(self.varying.at(module.__dict__)))
+                       for module in self.modules]  # fmt: skip
         self.patches = dict(patches.now)
         self.looks: list[Guard] = []
         self.epoch = epoch.value
@@ -85,10 +85,10 @@ class Environment(Reach):
             return found
         if patches.now != self.patches:
             return "a function of the library is replaced"
-        for module, varying, before in self.states:
-            changed = first_change(before, module_state(module, varying))
+        for state in self.states:
+            changed = state.change()
             if changed is not None:
-                return f"{type(module).__name__}.{changed[0]} changed"
+                return changed
         self.epoch = epoch.value
         self.of_modules = watched(self.words_of_modules)
         return None
@@ -147,11 +147,45 @@ def watched(words: Any) -> Any:
         return None
 
 
-def module_state(module: Any, varying: Any) -> dict[str, Any]:
-    """Plain attributes of a module, and its hooks."""
-    state = outline(module.__dict__, varying=varying)
-    state["its class"] = id(type(module))
-    for table in HOOKS:
-        for name, value in (module.__dict__.get(table) or {}).items():
-            state[f"{table}.{name}"] = id(value)
-    return state
+class ModuleState:
+    """Plain attributes of a module, and its hooks, as they were.
+
+    An epoch tells that some module has changed; words of memory, that it was another one.
+    """
+
+    def __init__(self, module: Any, varying: frozenset[str]):
+        self.module, self.varying = module, varying
+        self.before = self.now()
+        self.unchanged: Any = None
+        self.held: list[Any] = []  # what is watched
+
+    def now(self) -> dict[str, Any]:
+        attributes = self.module.__dict__
+        state = outline(attributes, varying=self.varying)
+        state["its class"] = id(type(self.module))
+        for table in HOOKS:
+            for name, value in (attributes.get(table) or {}).items():
+                state[f"{table}.{name}"] = id(value)
+        return state
+
+    def tables(self) -> list[Any]:
+        attributes = self.module.__dict__
+        found = (attributes.get(table) for table in HOOKS)
+        return [attributes, *(table for table in found if table is not None)]
+
+    def words(self) -> Any:
+        from .runtime import watch
+
+        self.held = self.tables()
+        return [word for table in self.held for word in watch.of_dict(table)] + [
+            *watch.of_class(self.module)]  # fmt: skip
+
+    def change(self) -> str | None:
+        """Which attribute changed."""
+        if self.unchanged is not None and self.unchanged():
+            return None
+        changed = first_change(self.before, self.now())
+        if changed is not None:
+            return f"{type(self.module).__name__}.{changed[0]} changed"
+        self.unchanged = None if self.varying else watched(self.words)
+        return None

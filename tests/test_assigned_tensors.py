@@ -168,3 +168,27 @@ def test_classes_stay_with_python():
     for k in range(5):
         fn(torch.full((3,), float(k)))
         assert Holder.last.tolist() == [2.0 * k] * 3
+
+
+def test_modules_that_did_not_change_are_not_compared(monkeypatch):
+    """A state is put into one module at each call, which is told of as a change of modules."""
+    from wengert.environment import ModuleState
+
+    looked, now = [], ModuleState.now
+
+    def noted(self):
+        looked.append(self.module)
+        return now(self)
+
+    monkeypatch.setattr(ModuleState, "now", noted)
+    module = Recurrent(True)
+    fn = torch.compile(module)
+    for k in range(8):
+        if k == 6:
+            looked.clear()
+        fn(X)
+    assert looked and all(seen is module for seen in looked)
+    handle = module.inner.register_forward_hook(lambda *_: torch.zeros(4, 3))
+    assert fn(X).tolist() == torch.zeros(4, 3).tolist()
+    handle.remove()
+    assert fn(X).tolist() != torch.zeros(4, 3).tolist()
