@@ -8,7 +8,6 @@ all: each is followed to what it shows.
 from __future__ import annotations
 
 import contextvars
-import ctypes
 import gc
 import operator
 import os
@@ -56,7 +55,7 @@ def follow(reach: Any, value: Any) -> bool:
     elif isinstance(value, contextvars.ContextVar):
         place = Asked(value, lambda: value.get(GONE))
         reach.find(place, place.read())
-    elif isinstance(value, threading.local | ctypes._SimpleCData | ctypes.Structure | ctypes.Array):
+    elif isinstance(value, threading.local):
         reach.problem(f"the body can reach a {type(value).__name__}, which nobody can watch; pass "
                       "what it holds")  # fmt: skip
     elif isinstance(value, NAMING):

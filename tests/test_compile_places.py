@@ -2,7 +2,6 @@
 
 import collections
 import contextvars
-import ctypes
 import functools
 import operator
 import os
@@ -395,11 +394,3 @@ def test_what_each_thread_has_for_itself():
         assert pool.submit(run, 5.0).result() == [5.0] * 3
     assert run(3.0) == [3.0] * 3
     assert "which nobody can watch" in fn.explain()
-
-
-def test_numbers_of_c():
-    value = ctypes.c_double(1.0)
-    fn = torch.compile(lambda x: x * value.value)
-    for k in range(4):
-        value.value = float(k)
-        assert fn(torch.ones(1)).item() == k
