@@ -24,6 +24,8 @@ def is_plain(value: Any) -> bool:
 
 
 def is_library(module: str | None) -> bool:
+    if module is not None and not isinstance(module, str):
+        return True  # classes made in C may have a descriptor by that name
     return (module or "").split(".")[0] in LIBRARIES
 
 

@@ -381,6 +381,13 @@ def test_attributes_of_metaclasses():
         assert fn(torch.ones(1)).item() == scale
 
 
+def test_classes_that_name_no_module():
+    meta = type("Meta", (type,), {"__module__": property(lambda cls: "made in C")})
+    made = meta("Made", (), {"scale": 2.0})()
+    fn = torch.compile(lambda x: x * made.scale)
+    assert [fn(torch.ones(1)).item() for _ in range(3)] == [2.0] * 3
+
+
 def test_what_each_thread_has_for_itself():
     own = threading.local()
     fn = torch.compile(lambda x: x * own.scale)
