@@ -148,3 +148,14 @@ def test_rules_of_numbers_show_nothing():
     y = leaf(3)
     assert x.fmod(y).grad_fn._saved_other is y
     assert not hasattr(x.scatter(0, torch.tensor([1]), x[:1]).grad_fn, "_saved_src_sym_sizes")
+
+
+@pytest.mark.parametrize("loss", [F.mse_loss, F.smooth_l1_loss, F.huber_loss])
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_losses_expand_only_what_is_smaller(loss):
+    x, y = leaf(3), leaf(2, 3)
+    names = [node.name() for node, _ in loss(x, y).grad_fn.next_functions]
+    assert names == ["ExpandBackward0", "torch::autograd::AccumulateGrad"]
+    grads = torch.autograd.grad(loss(x, y), (x, y))
+    whole = torch.autograd.grad(loss(x.expand(2, 3), y), (x, y))
+    assert all(map(torch.equal, grads, whole))

@@ -38,7 +38,9 @@ def _expanded(input: Any, target: Any) -> tuple[Any, Any]:
         "ensure they have the same size.",
     )
     shape = broadcast_shapes(tuple(input.shape), tuple(target.shape))
-    return input.expand(shape), target.expand(shape)
+    # torch has no node for an operand that has the shape already
+    given, wanted = (v if tuple(v.shape) == shape else v.expand(shape) for v in (input, target))
+    return given, wanted
 
 
 def _promoted(kernel: str, *values: Any) -> list[Any]:
