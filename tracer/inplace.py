@@ -50,9 +50,11 @@ def run_inplace(
     batching = getattr(state.top, "inplace", None)
     if batching is not None:
         return batching(function, target, args, kwargs, resizing)
+    tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
+    if tracked:
+        check_history(target)
     check_memory(target)
     check_operands(function, target, (*args, *kwargs.values()))
-    tracked = state.grad_enabled and (target.requires_grad or needs_grad(args, kwargs))
     op = getattr(function, "op", None)
     seen = target._view is not None or target._array.base is not None  # as_strided_ made it so
     repeated = seen and shows_twice(target)
@@ -67,7 +69,6 @@ def run_inplace(
             return target
         before = Tensor._wrap(target._array, target.dtype)
     else:
-        check_history(target)
         # The old value may be saved by several nodes where the function is made of several ops,
         # and hooks may keep what they are given.
         before = shadow(target, copied=op is None or bool(active.saved))

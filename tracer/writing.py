@@ -21,18 +21,17 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         src = _from_array(src)
     if not isinstance(src, Tensor):
         raise must_be("copy_", "other", "Tensor", src, 1)
-    if src._array.shape != self._array.shape:
-        shape = broadcast_shapes(tuple(self.shape), tuple(src.shape))
-        if shape != tuple(self.shape):
-            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast "
-                               f"shape {list(shape)}")  # fmt: skip
     return run_inplace(copy, self, (src,), {})
 
 
 def copy(target: Any, src: Any) -> Any:
     """What `copy_` writes: `src` as a value of the target's type."""
     if tuple(src.shape) != tuple(target.shape):
-        src = src.expand(tuple(target.shape))
+        shape = broadcast_shapes(tuple(target.shape), tuple(src.shape))
+        if shape != tuple(target.shape):
+            raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the "
+                               f"broadcast shape {list(shape)}")  # fmt: skip
+        src = src.expand(shape)
     src = to_dtype(src, target.dtype)
     return TABLE["copy"](overwritten(target), src)
 
