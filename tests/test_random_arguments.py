@@ -10,6 +10,7 @@ import wengert as torch
 from alike import differences, facts, outcome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from wengert import bodies
 
 STEPS = (
     lambda a, b, w: a * b,
@@ -111,3 +112,17 @@ def test_arguments_that_share_memory(backend, program, kinds, monkeypatch):
                 found = differences(want, got)
                 # of the base of a result that is all of it, the order in memory is not kept
                 assert [line for line in found if " base: " not in line] == [], kind
+
+
+@pytest.mark.parametrize("two", TWO)
+def test_writes_that_wait_in_segments(two, monkeypatch):
+    """What a view writes of an argument is seen by others that lie in its memory in another way."""
+    monkeypatch.setattr(bodies, "WORTH", 0)  # small results wait, too
+    for one in ONE:
+        for writes in (WRITES[1], WRITES[2]):
+            program = [(True, writes), (False, STEPS[0]), (True, WRITES[0]), (False, STEPS[2])]
+            eager, compiled = made(program, lambda f: f), made(program, torch.compile)
+            for k in range(3):
+                for want, got in zip(seen(*eager, one, two, k), seen(*compiled, one, two, k)):
+                    found = differences(want, got)
+                    assert [line for line in found if " base: " not in line] == [], one

@@ -80,6 +80,7 @@ class Deferral:
         self.arrays: list[np.ndarray] = []  # these pieces, row-major where they can be
         self.owners: dict[int, int] = {}  # id of the owner of memory -> how many pieces are met
         self.waiting: dict[int, list[tuple[Tensor, type]]] = {}  # by owner: who waits for writes
+        self.changing: set[int] = set()  # owners of memory from before that pending views write to
         self.floats: list[float] = []
         self.roots: list[np.ndarray] = []  # memory of results, see `Step.orders`
         self.tensors: list[weakref.ref[Any]] = []
@@ -175,7 +176,8 @@ class Deferral:
 
     def operands(self, inputs: Any) -> Any:
         """The inputs as a signature names them; None where one can't be named."""
-        if self.waiting and any(self.is_stale(v) for v in inputs if isinstance(v, Tensor)):
+        if (self.waiting or self.changing) and any(
+                self.is_stale(v) for v in inputs if isinstance(v, Tensor)):  # fmt: skip
             self.settle()
         keys: list[Any] = []
         pending = self.family.tensor
@@ -198,7 +200,10 @@ class Deferral:
         if isinstance(tensor, Pending):
             return False
         array = memory_of(tensor)
-        waiting = self.waiting.get(id(owner_of(array)))
+        owner = id(owner_of(array))
+        if owner in self.changing and extent_of(array) not in self.extents:
+            return True
+        waiting = self.waiting.get(owner)
         return waiting is not None and extent_of(array) != extent_of(memory_of(waiting[0][0]))
 
     def key(self, tensor: Tensor) -> Any:
@@ -363,6 +368,8 @@ class Deferral:
                 np.copyto(memory_of(target), memory_of(result), casting="unsafe")
                 return
             self.lift_alone(target)
+        elif self.owners.get(id(owner_of(memory_of(target))), 0) > 1 and not self.learning:
+            self.settle()  # others in the window look at that memory in another way
         operands = self.operands((target, result))
         signature = (WRITTEN, operands)
         step = self.here.next.get(signature)
@@ -374,6 +381,8 @@ class Deferral:
         self.here = step
         if not isinstance(target, Pending):
             self.wait(target)
+        elif (owner := id(owner_of(memory_of(target)))) in self.owners:
+            self.changing.add(owner)
 
     def lift_alone(self, target: Tensor) -> None:
         """Memory from before the window may be written when nobody else in it looks there."""
