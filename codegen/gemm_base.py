@@ -119,6 +119,7 @@ class Kernel:
             enough = -(-CHUNK_FLOPS // flops)
             return max(enough, -(-self.items // MAX_CHUNKS)), max(self.extent, 1)
         parts = max(1, min(flops // CHUNK_FLOPS, 16))
+        parts += parts > 1 and parts % 2  # else one of two threads has less to do
         step = self.row_step
         return 1, max(1, -(-self.extent // (parts * step))) * step
 

@@ -113,6 +113,9 @@ class Strips(Blocked):
         across = min(strips, wanted)
         kept = max(HIGH, self.target.l2 * 3 // 4 // (p.k * self.size))  # rows that L2 has room for
         down = max(-(-p.m // kept), min(wanted // across, p.m // HIGH), 1)
+        least = 4 * HIGH if self.in_panel else 4 * tile.rows
+        if 1 < across * down < CELLS and across * down % 2 and p.m >= least and p.items == 1:
+            down *= 2  # else one of two threads has a cell less to do
         self.cell_rows = -(-p.m // (down * tile.rows)) * tile.rows
         self.cell_columns = -(-strips // across) * self.columns
         self.across = -(-p.n // self.cell_columns)

@@ -283,6 +283,16 @@ def test_tiles_share_what_is_asked_for(kind, m, row, asked):
     assert kernel.shares * asked * 16 >= tile.columns
 
 
+@pytest.mark.parametrize("m,n,k,layouts", [
+    (512, 512, 512, "NN"), (100, 100, 100, "NN"), (1, 512, 784, "NN"), (1, 512, 784, "NT"),
+    (300, 300, 300, "NN"), (128, 10, 512, "NT"),
+])  # fmt: skip
+def test_two_threads_have_as_much_to_do(rng, m, n, k, layouts):
+    a, b = matrix(rng, m, k, "float32", layouts[0]), matrix(rng, k, n, "float32", layouts[1])
+    kernel = gemm.emit(describe(a, b, np.empty((m, n), "float32")), ROOMY).kernel
+    assert kernel.chunks % 2 == 0 or kernel.chunks >= 16
+
+
 def test_targets_know_caches():
     features = "+avx512f,+avx512vl,+avx512dq,+avx2,+fma"
     assert Target.of("x86_64", features, (48 << 10, 2 << 20)) == ROOMY
