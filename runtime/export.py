@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ..ir.program import INPUT, STATUS, TEMPORARY, HostCall, Launch, Program, Word
 from . import cache, jit, linker
-from .launch import plan_memory
+from .launch import can_fail, plan_memory
 
 SUPPORT = """
 @parallel = internal global ptr null, align 8
@@ -96,13 +96,13 @@ def entry_text(program: Program, name: str) -> str:
         else:
             lines.append(f"  call void @wengert_parallel(ptr @{step.symbol}, ptr %block, "
                          f"i64 {step.chunks})")  # fmt: skip
-        if any(word.buffer == STATUS for word in step.words):  # what follows relies on its checks
+        if can_fail(step):  # what follows relies on its checks
             lines += [f"  %status.{number} = load i64, ptr %status, align 8",
                       f"  %failed.{number} = icmp ne i64 %status.{number}, 0",
                       f"  br i1 %failed.{number}, label %end, label %after.{number}",
                       f"after.{number}:"]  # fmt: skip
-    lines += ["  br label %end", "end:"]
-    lines += ["  %result = load i64, ptr %status, align 8", "  ret i64 %result", "}"]
+    lines += ["  br label %end", "end:",
+              "  %result = load i64, ptr %status, align 8", "  ret i64 %result", "}"]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 

@@ -362,14 +362,11 @@ class Deferral:
 
     def write(self, target: Tensor, result: Tensor) -> None:
         """`target`'s memory gets the elements of `result`: now while learning, else later."""
-        if not isinstance(target, Pending):
-            if is_exposed(owner_of(memory_of(target))):
-                self.settle()
-                np.copyto(memory_of(target), memory_of(result), casting="unsafe")
-                return
-            self.lift_alone(target)
-        elif self.owners.get(id(owner_of(memory_of(target))), 0) > 1 and not self.learning:
-            self.settle()  # others in the window look at that memory in another way
+        if not isinstance(target, Pending) and is_exposed(owner_of(memory_of(target))):
+            self.settle()
+            np.copyto(memory_of(target), memory_of(result), casting="unsafe")
+            return
+        self.lift_alone(target)
         operands = self.operands((target, result))
         signature = (WRITTEN, operands)
         step = self.here.next.get(signature)
@@ -388,7 +385,8 @@ class Deferral:
         """Memory from before the window may be written when nobody else in it looks there."""
         array = memory_of(target)
         shared = self.owners.get(id(owner_of(array)), 0)
-        if shared > (extent_of(array) in self.extents) and not self.learning:
+        known = isinstance(target, Pending) or extent_of(array) in self.extents
+        if shared > known and not self.learning:
             self.settle()
 
     def wait(self, target: Tensor) -> None:
