@@ -66,8 +66,9 @@ class Binding:
         self.executor = self.function.forward(self.wanted)
         if self.executor.native is None or self.end.assigned:
             raise Unbindable
-        if self.wanted and self.function.split(self.wanted).overwritten:
-            raise Unbindable  # these are copied before the call
+        split = self.function.split(self.wanted) if self.wanted else None
+        if split is not None and (split.overwritten or split.passed):
+            raise Unbindable  # these are copied before the call, or results get other memory
         self.drawing = bool(self.wanted and self.function.generators)
         if hook_uses.value:
             raise Unbindable

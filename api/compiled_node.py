@@ -9,17 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .arrivals import Reads, arrivals, left_to_read
+from .arrivals import Reads
 from .custom_backwards import Careful, gradients
-from .executor import Executor
-from .expanding import Unreadable, edges_of, ops_after
+from .expanding import Rewritten, Unreadable, edges_of, ops_after
 from .in_part import same_bytes, serve
 from .ir.bind import state
-from .ir.graph import RANDOM, RESULT, WRITE
-from .ir.partition import Partition
 from .ir.types import TensorType, uint8
-from .rewritten import AsEager
-from .shared import Shared, shared_by
+from .split import Split
 from .to_leaves import ToLeaves
 from .tracer.batching import any_batched
 from .tracer.eager import history
@@ -59,88 +55,12 @@ def is_held_elsewhere(tensor: Tensor) -> bool:
     return sys.getrefcount(owner) > ours or sys.getrefcount(array) > 3
 
 
-class Split:
-    """Forward that saves, and backward, of a GraphFunction for gradients of the inputs in `wanted`.
-
-    `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
-    """
-
-    __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function", "lefts",
-                 "orders", "overwritten", "parts", "rereads", "shared", "to_leaves",
-                 "wanted")  # fmt: skip
-
-    def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
-                 backward: Executor, as_eager: AsEager):  # fmt: skip
-        self.function, self.wanted, self.parts = function, wanted, parts
-        self.forward, self.backward, self.as_eager = forward, backward, as_eager
-        self.to_leaves: dict[int, ToLeaves | Careful] = {}  # by result
-        self.album: Any = None  # see Note [Familiar graphs]
-        self.orders: dict[Any, list[int]] = {}  # see `arrivals`
-        self.lefts: dict[Any, Reads] = {}  # see `left_to_read`
-        # inputs of which eager's saved values are made, and which the function itself writes over
-        inputs = function.trace.inputs
-        written = {o.target for o in function.trace.outputs
-                   if o.kind == WRITE and inputs[o.target].kind != RANDOM}  # fmt: skip
-        self.overwritten = sorted(written & as_eager.read_inputs)
-        self.shared: Shared = shared_by(self)
-        self.rereads = bool(
-            function.held
-            or parts.rereads
-            or {*parts.saved_inputs} != {*as_eager.saved_inputs}
-            or self.shared.goes_on()
-        )
-
-    @property
-    def executors(self) -> tuple[Executor, Executor]:
-        return self.forward, self.backward
-
-    def for_gradients(self, given: tuple[int, ...]) -> tuple[Executor, Sequence[int]]:
-        """Backward when these gradients arrive, and which of `wanted` it computes."""
-        if len(given) == len(self.function.out_types):
-            return self.backward, range(len(self.wanted))
-        return self.function.reduced(self.wanted, given)  # type: ignore[no-any-return]
-
-    def arrivals(self, given: tuple[int, ...], silent: frozenset[int]) -> list[int]:
-        """Which of `wanted` gets its gradient first, second, ... in eager."""
-        known = self.orders.get((given, silent))
-        if known is None:
-            graph = self.function.trace
-            known = arrivals(graph, self.wanted, self.values_of(given), silent)
-            self.orders[given, silent] = known
-        return known
-
-    def values_of(self, given: Sequence[int]) -> list[Any]:
-        """The results that these gradients are of, in the recorded graph."""
-        results = [o.var for o in self.function.trace.outputs if o.kind == RESULT]
-        return [results[self.function.differentiable[k]] for k in given]
-
-    def left_to_read(self, given: tuple[int, ...], silent: frozenset[int], at: int) -> Reads:
-        """The inputs that eager kept for what is read when the leaf at that position is served."""
-        known = self.lefts.get((given, silent, at))
-        if known is None:
-            graph = self.function.trace
-            known = left_to_read(graph, self.wanted, self.values_of(given), silent, at)
-            known = Reads(*[inputs & self.as_eager.inputs for inputs in known])
-            self.lefts[given, silent, at] = known
-        return known
-
-    def connect(self, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
-        """Gives the results of a call their history."""
-        node = CompiledFunctionBackward(self, inputs, saved)
-        for number, position in enumerate(self.function.differentiable):
-            tensor = results[position]
-            tensor._node, tensor._nr, tensor._requires_grad = node, number, True
-        if self.rereads:
-            node.watch(results)
-        return node
-
-
 NOTHING: Mapping[int, np.ndarray] = MappingProxyType({})
 # what is in the slots of a new node, beside what the call gives
 NEW_SLOTS: tuple[tuple[str, Any], ...] = (
     ("before", None), ("came", frozenset()), ("expansion", None), ("exposed", NOTHING),
     ("extra", None), ("freed", None), ("given", NOTHING),
-    ("held", None), ("numbers", ()), ("reference", None), ("states", ()),
+    ("held", None), ("numbers", ()), ("reference", None), ("shown", NOTHING), ("states", ()),
     ("unmade", ()),
 )  # fmt: skip
 
@@ -151,7 +71,7 @@ class CompiledFunctionBackward(Node):
     __module__ = "builtins"
     joins = True
     __slots__ = ("arrived", "before", "came", "expansion", "exposed", "freed", "given", "held",
-                 "inputs", "numbers", "reference", "saved", "split", "states", "unmade",
+                 "inputs", "numbers", "reference", "saved", "shown", "split", "states", "unmade",
                  "versions")  # fmt: skip
     new_slots = NEW_SLOTS
     freed: Any
@@ -166,6 +86,7 @@ class CompiledFunctionBackward(Node):
     expansion: Any  # edges into the nodes of its ops, by result; see Note [Errors in backward]
     # inputs that NumPy's users may write to, as they were at the call
     exposed: Mapping[int, np.ndarray]
+    shown: Mapping[int, np.ndarray]  # results that were written, or may be, as they were
     # where `edges` is not set: edges or an Unmade for each; once `inputs` is gone, leaves follow
     unmade: tuple[Any, ...]
 
@@ -216,6 +137,9 @@ class CompiledFunctionBackward(Node):
     def watch(self, results: Sequence[Tensor]) -> None:
         """Backward will look at inputs and results again."""
         self.watch_inputs()
+        for k, position in self.split.passed.items():
+            shape = results[k]._array.shape
+            results[k]._array = self.inputs[position]._array.reshape(shape)
         held = [results[k] for k in self.split.function.held]
         if held:
             facts = [(r._array, r.storage_, r.storage_.version) for r in held]
@@ -238,14 +162,34 @@ class CompiledFunctionBackward(Node):
         read = self.split.as_eager.read_inputs
         found = {k: array.copy() for k, array in enumerate(map(memory_of, self.inputs or ()))
                  if k in read and k not in self.exposed and owner_of(array) is owner}  # fmt: skip
-        if found:
+        if self.show(owner) or found:
             self.exposed = {**self.exposed, **found}
 
+    def show(self, owner: np.ndarray) -> bool:
+        """Takes copies of results that backward will read in this memory; are there any?"""
+        held = {k: array for k, (array, *_) in self.results_held().items()
+                if owner_of(array) is owner}  # fmt: skip
+        if held:
+            found = {k: array.copy() for k, array in held.items() if k not in self.shown}
+            self.shown = {**self.shown, **found}
+        return bool(held)
+
     def notice_writes(self) -> None:
-        """Were inputs written that NumPy's users can write to?"""
+        """Was anything written that NumPy's users can write to?"""
         for k, array in self.exposed.items():
             if not same_bytes(array, memory_of(self.inputs[k])):
                 self.before = {k: array, **(self.before or {})}
+        if self.are_results_written():
+            self.before = self.before or {}
+
+    def are_results_written(self) -> bool:
+        held = self.results_held()
+        return any(not same_bytes(array, held[k][0]) for k, array in self.shown.items())
+
+    def is_rewritten(self) -> bool:
+        """Is there anything else now where eager's backward looks?"""
+        looked_at = self.split.as_eager.looked_at(self.numbers)
+        return not looked_at.isdisjoint(self.before) or self.are_results_written()
 
     def order(self, silent: frozenset[int]) -> Sequence[int]:
         return self.split.arrivals(self.numbers, silent)
@@ -310,12 +254,14 @@ class CompiledFunctionBackward(Node):
         """Those of the inputs in `wanted`; raises Unreadable, where eager reads a value again."""
         if self.held is not None:
             self.check_results()
-        if self.exposed:
+        if self.exposed or self.shown:
             self.notice_writes()
         arrived = [g for g in grads if g is not None]
         if ANOMALY or not self.split.function.customs.are_current():
             return self.apply_op_by_op(arrived)
         if state.grad_enabled or any_batched(arrived):
+            if self.before is not None and self.is_rewritten():
+                raise Rewritten("")
             return self.differentiable_apply(arrived)
         if self.before is not None:
             return self.apply_as_eager(grads)
@@ -367,8 +313,7 @@ class CompiledFunctionBackward(Node):
             array = memory_of(tensor)
             if k not in kept and owner_of(array) is owner and (left is None or k in left):
                 kept[k] = array.copy()
-        held = self.results_held().values()
-        if kept or any(owner_of(array) is owner for array, *_ in held):
+        if self.show(owner) or kept:
             self.before = kept
 
     def apply_as_eager(self, grads: list[Any]) -> list[Any]:
@@ -442,3 +387,14 @@ class CompiledFunctionBackward(Node):
         self.saved = self.held = self.before = None
         if self.reference is not None:
             readers.discard(self.reference)
+
+
+def connect(split: Split, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
+    """Gives the results of a call their history."""
+    node = CompiledFunctionBackward(split, inputs, saved)
+    for number, position in enumerate(split.function.differentiable):
+        tensor = results[position]
+        tensor._node, tensor._nr, tensor._requires_grad = node, number, True
+    if split.rereads:
+        node.watch(results)
+    return node

@@ -23,8 +23,12 @@ class Copies:
 
     def __init__(self, node: Any, values: list[Tensor], results: list[Tensor]):
         self.inputs = [*zip(node.inputs or (), values)]
+        self.saved = frozenset(node.split.as_eager.saved_inputs)  # of others eager kept values
         self.held = [(theirs, results[k]._array, results[k].storage_, results[k].storage_.version)
                      for k, theirs in node.results_held().items()]  # fmt: skip
+        # of these, how many writes backward may not find there; of the others it is not told
+        counted = {k for positions in node.split.function.reread for k in positions}
+        self.counted = [k in counted for k in node.results_held()]
         self.seen: list[np.ndarray] = []  # the memory of inputs; empty while copies are as of old
         self.is_written = False
         reads_later(self)
@@ -39,13 +43,17 @@ class Copies:
     def update(self) -> None:
         """Memory and counts become what they are now; so they stay from now on."""
         self.seen, self.is_written = self.now(), False
-        for (tensor, value), array in zip(self.inputs, self.seen):
+        for k, ((tensor, value), array) in enumerate(zip(self.inputs, self.seen)):
+            if k not in self.saved:
+                continue
             storage = tensor._storage
             if storage is not None:
                 value.storage_.version, value.storage_.written = storage.version, storage.written
             np.copyto(value._array, array)
-        for (array, storage, version), copy, counter, count in self.held:
-            counter.version, counter.written = count + storage.version - version, storage.written
+        for ((array, storage, version), copy, counter, count), told in zip(self.held, self.counted):
+            if told:
+                counter.version = count + storage.version - version
+                counter.written = storage.written
             np.copyto(copy, array)
 
     def now(self) -> list[np.ndarray]:

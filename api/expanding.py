@@ -39,6 +39,10 @@ class Unreadable(RuntimeError):
     """A value that backward needs was written since, or freed."""
 
 
+class Rewritten(Unreadable):
+    """So it was without a word: the ops compute with what is there now."""
+
+
 class Expansion(NamedTuple):
     """The edges of all results into nodes of ops, these results, and the memory of the nodes."""
 
@@ -70,7 +74,8 @@ def edges_of(node: Any, error: Unreadable) -> list[Any]:
             restore(token)
         differentiable = made.differentiable(node)
         arrived = [differentiable[k] for k in node.numbers]
-        if part is None and not any(map(is_unreadable, nodes_behind(arrived))):
+        is_error = part is None and error.__class__ is not Rewritten
+        if is_error and not any(map(is_unreadable, nodes_behind(arrived))):
             raise RuntimeError(str(error))  # it is another call's to read that
         node.expansion = made
     return [node.expansion.edges[number] for number in node.numbers]
@@ -112,7 +117,7 @@ def expansion(node: Any, edges: Any = None) -> Expansion:
     function = node.split.function
     graph = function.trace
     alive = node.inputs is not None
-    if alive and node.exposed:
+    if alive and (node.exposed or node.shown):
         node.notice_writes()
     values = inputs_before(node) if alive else zeros(graph)
     link(values, node.split.wanted, node.edges if edges is None else edges)

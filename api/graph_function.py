@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from .compiled_node import Split
+from .compiled_node import connect
 from .custom_backwards import Customs
 from .executor import Executor, begin
 from .ir import reverse
@@ -22,7 +22,9 @@ from .ir.partition import partition
 from .ir.passes import Step, absent_gradients, checking, dead_code, optimise, strict
 from .outputs import Versions
 from .rewritten import AsEager
+from .saved_values import NOTHING_REREAD, Reread
 from .settings import DEFAULT, Settings
+from .split import Split
 from .tracer.batching import any_batched
 from .tracer.generator import Generator
 from .tracer.random import state_of
@@ -40,7 +42,7 @@ class GraphFunction:
         name: str = "",
         needs: list[int] | None = None,
         volatile: tuple[int, ...] = (),
-        reread: Mapping[int, tuple[int, ...]] = MappingProxyType({}),
+        reread: Reread = NOTHING_REREAD,
         is_recorded: bool = False,
         versions: Versions = MappingProxyType({}),
         settings: Settings = DEFAULT,
@@ -68,8 +70,8 @@ class GraphFunction:
             if o.var.dtype.is_differentiable and (needs is None or k in needs)
         ]  # fmt: skip
         # by gradient: results that eager's backward reads again, so that nobody may write there
-        self.reread = [reread.get(k, ()) for k in self.differentiable]
-        self.held = sorted({position for positions in self.reread for position in positions})
+        self.reread = [reread.counted.get(k, ()) for k in self.differentiable]
+        self.held = reread.held
         self.out_types = tuple(results[k].var.type for k in self.differentiable)
         self.reached = reverse.reached(self.trace, self.differentiable)
 
@@ -258,7 +260,7 @@ class GraphFunction:
         arrays = forward.call(*[t._array for t in inputs])
         saved = [arrays[k] for k in forward.saved]
         results = self.finished(forward, arrays, inputs)
-        node = split.connect(inputs, saved, results)
+        node = connect(split, inputs, saved, results)
         node.states, node.given = states, given
         return results
 

@@ -10,6 +10,7 @@ from .class_tests import compares_identity
 from .environment import Environment
 from .ir.graph import WRITE, Graph, Var
 from .outputs import Versions
+from .saved_values import Reread
 from .sharing import Relation, relations_of, shared_arguments
 from .sources import Argument, Captured, Fact, Identities, Number, is_same
 from .tracer.recorded import Branch
@@ -29,7 +30,7 @@ class Path:
     needing: set[Var]  # Vars that require grad in eager's eyes
     kept: set[tuple[int, int]]  # inputs that eager saves for backward, and the node that does
     needs: list[int]  # results that get history
-    reread: dict[int, tuple[int, ...]]  # of these: the results that their backward reads again
+    reread: Reread  # the results that backward from these reads again
     versions: Versions  # of results that the body wrote
     customs: dict[str, Any]  # calls of custom Functions; see Note [Custom backwards]
     custom_states: dict[str, Any]

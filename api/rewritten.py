@@ -7,22 +7,39 @@ Note [Written inputs]
     memory of its inputs is written (`tracer/readers.py`) a node takes a copy, and backward then
     runs as eager's would: `AsEager` computes again what eager had saved. What the
     function itself writes over is copied before the call.
+
+Note [Handed on]
+    A value of one segment (see segments.py) may be a result of the last one. Native code copies it,
+    but backward of either segment must see what is written to the result. So where eager keeps such
+    a value, the result is put into the memory of the segment that made it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from .ir import interp
 from .ir.graph import RESULT, SAVED, Graph
-from .ir.partition import partition
+from .ir.partition import is_whole, memory_shown, partition
 from .ir.passes import absent_gradients, dead_code
+
+
+def handed_on(graph: Graph, held: Sequence[int]) -> dict[int, int]:
+    """Of the results in `held`: which inputs they show, all of them in their order."""
+    producers = graph.producers()
+    places = {i.var: k for k, i in enumerate(graph.inputs)}
+    results = [o.var for o in graph.outputs if o.kind == RESULT]
+    shown = {k: memory_shown(results[k], producers) for k in held}
+    return {k: places[root] for k, (root, chain) in shown.items()
+            if root in places and is_whole(chain, root)}  # fmt: skip
 
 
 class AsEager:
     """Forward and backward that save what eager saves; `held` results are at hand as they are."""
 
-    def __init__(self, joint: Graph, held: list[int]):
+    def __init__(self, joint: Graph, held: Sequence[int]):
         self.parts = partition(joint, as_eager=True)
         forward = self.parts.forward
         results = [o.var for o in forward.outputs if o.kind == RESULT]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from .tracer.function import BackwardNode
 from .tracer.saved import Freed, PackedSaved, PackedSlots, SavedOutput
@@ -68,19 +69,35 @@ def storage_of(entry: Any) -> Any:
     return entry.storage if isinstance(entry, SavedOutput) else entry.storage_
 
 
-def reread_results(results: list[Tensor], needs: list[int]) -> dict[int, tuple[int, ...]]:
-    """For results with history: which results eager's backward from there reads again.
+class Reread(NamedTuple):
+    """Which results eager's backward reads again.
 
-    Writing into those before backward is an error.
+    `counted` has them by the result that backward comes from: writing into those before it is an
+    error. `held` are all of them, with those that were kept as `.data`: of what is written there
+    nobody is told, and backward computes with it.
     """
-    found = {}
+
+    counted: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+    held: tuple[int, ...] = ()
+
+
+NOTHING_REREAD = Reread()
+
+
+def reread_results(results: list[Tensor], needs: list[int]) -> Reread:
+    """Of the results, those which the history of the ones at `needs` keeps."""
+    counted, roots = {}, set()
     for position in needs:
-        kept = {id(storage_of(entry)) for node in nodes_behind([results[position]])
-                for entry, _ in saved_in(node)}  # fmt: skip
-        reread = tuple(k for k, t in enumerate(results) if id(t._storage) in kept)
-        if reread:
-            found[position] = reread
-    return found
+        kept = [storage_of(entry) for node in nodes_behind([results[position]])
+                for entry, _ in saved_in(node)]  # fmt: skip
+        roots.update(id(storage.root) for storage in kept)
+        ids = {*map(id, kept)}
+        found = tuple(k for k, t in enumerate(results) if id(t._storage) in ids)
+        if found:
+            counted[position] = found
+    held = tuple(k for k, t in enumerate(results)
+                 if t._storage is not None and id(t._storage.root) in roots)  # fmt: skip
+    return Reread(counted, held)
 
 
 def hooked_inside(results: list[Tensor]) -> bool:

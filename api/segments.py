@@ -14,8 +14,10 @@ from .graph_function import GraphFunction
 from .ir.bind import epoch
 from .ir.graph import CAPTURED, RANDOM, RESULT, WRITE, Graph, Input, Output, Var
 from .ir.ops.drawing import sample
+from .ir.partition import memory_shown
 from .paths import Path
 from .pytree import unflatten
+from .saved_values import Reread
 from .settings import Settings
 from .sources import Direct
 
@@ -32,6 +34,7 @@ class Segment:
         self.place: Any = None
         self.keys_in: list[Any] = []
         self.keys_out: list[Any] = []
+        self.passed = facts.passed_keys()  # of values that a later segment hands out
         self.function: Any = None
 
     def build(self, keys_out: list[Any]) -> None:
@@ -68,10 +71,16 @@ class Segment:
         needs = facts.needs if self.end is not None else [
             k for k, o in enumerate(results) if o.var in facts.needing]  # fmt: skip
         self.function = GraphFunction(graph, needs=needs, volatile=self.volatile(needed),
-                                      reread=facts.reread if self.end is not None else {},
+                                      reread=self.reread(),
                                       versions=facts.versions if self.end is not None else {},
                                       settings=facts.settings, generators=generators,
                                       custom=facts.custom, is_recorded=True)  # fmt: skip
+
+    def reread(self) -> Reread:
+        """The results that backward reads again; see Note [Handed on] in rewritten.py."""
+        if self.end is not None:
+            return self.facts.reread
+        return Reread(held=tuple(k for k, key in enumerate(self.keys_out) if key in self.passed))
 
     def volatile(self, needed: list[Var]) -> tuple[int, ...]:
         """Inputs that the last segment of the path will write."""
@@ -133,6 +142,12 @@ class Facts:
         for node in graph.nodes:
             if node.op is sample:
                 self.states[node.outputs[1]] = self.states[node.inputs[0]]
+
+    def passed_keys(self) -> set[Any]:
+        """The keys of values whose memory results show that backward reads again."""
+        results = [o.var for o in self.graph.outputs if o.kind == RESULT]
+        producers = self.graph.producers()
+        return {self.keys[memory_shown(results[k], producers)[0]] for k in self.reread.held}
 
     def add_states(self, nodes: Any, inputs: list[Input], outputs: list[Output]) -> list[Any]:
         """The generators that `nodes` draw from; their states join what goes in and out."""
@@ -235,7 +250,8 @@ def merge(old: Segment | None, new: Segment) -> Segment:
     if old is None or old.end is not None or new.end is not None or old.last != new.last:
         return new
     missing = [k for k in new.keys_out if k not in old.keys_out]
-    if missing:
+    if missing or not (new.passed - old.passed).isdisjoint(new.keys_out):
+        old.passed |= new.passed
         old.build(old.keys_out + missing)
     for outcome, child in new.children.items():
         old.children[outcome] = merge(old.children.get(outcome), child)

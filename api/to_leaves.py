@@ -54,7 +54,7 @@ class ToLeaves:
 
     def serve_any(self, node: Any, seed: Any, keep: bool) -> bool:
         """Runs it, if it can; `seed` is the gradient given, if one is; `keep` the graph?"""
-        if node.freed is not None or node.exposed or node.is_stale():
+        if node.freed is not None or node.exposed or node.shown or node.is_stale():
             return False
         start = self.one
         if seed is not None:

@@ -10,6 +10,7 @@ Note [What to save]
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -191,29 +192,57 @@ def keep(
 
 
 def shown_whole(joint: Graph, producers: dict[Var, Node], shared: set[Var]) -> dict[Var, Node]:
-    """Values whose memory a result shows, all of it in order: how they are seen through that."""
+    """Values whose memory a result shows, all of it: how they are seen through that."""
     found = {}
     for output in joint.outputs:
-        chain: list[Node] = []
-        root = output.var
-        while output.kind == RESULT and root in producers and producers[root].op.kind == "view":
-            chain.insert(0, producers[root])
-            root = next(chain[0].present())
-        if chain and root not in shared and is_whole(chain, root):
+        root, chain = memory_shown(output.var, producers)
+        if output.kind != RESULT or not chain or root in shared:
+            continue
+        order = turned_by(chain, root)
+        if is_whole(chain, root):
             attrs = (("size", root.shape),)
             found[root] = Node(TABLE["view"], (output.var,), (root,), attrs, chain[0].place)
+        elif order is not None:
+            attrs = (("dims", tuple(np.argsort(order).tolist())),)
+            found[root] = Node(TABLE["permute"], (output.var,), (root,), attrs, chain[0].place)
     return found
+
+
+def memory_shown(var: Var, producers: Mapping[Var, Node]) -> tuple[Var, list[Node]]:
+    """The value in whose memory this one lies in eager, and the ops that lead here."""
+    chain: list[Node] = []
+    while var in producers and shows_memory(producers[var]):
+        chain.insert(0, producers[var])
+        var = next(chain[0].present())
+    return var, chain
 
 
 def is_whole(chain: list[Node], root: Var) -> bool:
     """Do these views show all of `root` in its order?"""
-    if not all(isinstance(n, int) for n in root.shape):
-        return False
-    array = view = np.empty(root.shape, np.int8)
-    for node in chain:
-        view = node.op.numpy(view, **node.attributes)
+    array, view = views_of(chain, root)
     same = view.__array_interface__["data"][0] == array.__array_interface__["data"][0]
-    return bool(same and view.size == array.size and view.flags.c_contiguous)
+    return bool(same and array.size and view.size == array.size and view.flags.c_contiguous)
+
+
+def turned_by(chain: list[Node], root: Var) -> list[int] | None:
+    """The dimensions of `root` in the order in which these views show them, if that is all."""
+    array, view = views_of(chain, root)
+    steps = [*zip(array.strides, array.shape)]
+    shown = [*zip(view.strides, view.shape)]
+    same = view.__array_interface__["data"][0] == array.__array_interface__["data"][0]
+    if not (same and array.size) or len({*steps}) < len(steps) or sorted(steps) != sorted(shown):
+        return None
+    return [steps.index(step) for step in shown]
+
+
+def views_of(chain: list[Node], root: Var) -> tuple[np.ndarray, np.ndarray]:
+    """Memory like that of `root`, and what these views show of it; empty where sizes vary."""
+    fixed = all(isinstance(n, int) for n in root.shape)
+    array = view = np.empty(root.shape if fixed else 0, np.int8)
+    for node in chain if fixed else ():
+        if node.op.kind == "view":
+            view = node.op.numpy(view, **node.attributes)
+    return array, view
 
 
 def shows_memory(node: Node) -> bool:
