@@ -105,7 +105,8 @@ def test_values_written_since_are_an_error(calls):
     assert torch.equal(x.grad, before)
 
 
-def test_other_graphs_are_told_apart(calls):
+def test_other_graphs_are_told_apart(calls, monkeypatch):
+    monkeypatch.setattr(familiar, "MOST_KNOWN", 16)  # all of these, two of leaves alone
     x, w = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
     makers = {
         "number": lambda: (x * 2.0).sum(), "other number": lambda: (x * 3.0).sum(),
@@ -120,7 +121,7 @@ def test_other_graphs_are_told_apart(calls):
             x.grad = None
             make().backward()
             assert torch.equal(x.grad, expected[name]), name
-    assert all(calls[-familiar.MOST_KNOWN :])
+    assert all(calls[-len(makers) :])
 
 
 def test_order_of_calls_is_part_of_the_graph(calls):
@@ -154,6 +155,22 @@ def test_gradients_belong_to_one_leaf_each(calls):
     assert calls[-1]
     x.grad.zero_()
     assert y.grad.tolist() == [1.0] * 3
+
+
+def test_leaves_that_become_one(calls):
+    """What two leaves get apart, one gets as a sum."""
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+
+    def step(a, b):
+        a.grad = None
+        (a.exp() * b).sum().backward()
+        return a.grad._version, a.grad.tolist()
+
+    first = step(x, x)
+    repeat(lambda: step(x, y))
+    assert calls[-1]
+    assert step(x, x) == first
+    assert not calls[-1]
 
 
 def test_a_sum_that_is_passed_on_is_not_added_to(calls):

@@ -61,7 +61,8 @@ class Album:
             self.wait -= 1
             return
         found = sketch(node, number)
-        shape = None if found is None else hash(found.key)
+        # with the number of leaves, since -1 and -2, the first two, have one hash
+        shape = None if found is None else hash((found.key, len(found.leaves)))
         count = self.counts[shape] = self.counts.get(shape, 0) + 1
         if found is not None and count == OFTEN:
             function = write(found)

@@ -236,6 +236,9 @@ class _Writer:
         order = [f"n{k}.sequence" for k in range(len(self.nodes))]
         if len(order) > 1:
             self.looks.append(f"if not ({' > '.join(order)}): return False")
+        if len(self.leaves) > 1:
+            each = ", ".join(f"l{k}" for k in range(len(self.leaves)))
+            self.looks.append(f"if len({{{each}}}) != {len(self.leaves)}: return False")
         body: list[str] = []
         seen = {"array"}
         for text, uses in reversed(self.lines):
