@@ -1,7 +1,10 @@
 """Expands and reshapes sink below pointwise ops: less is computed, and the same bits."""
 
+import re
+
 import numpy as np
 import pytest
+import wengert as torch
 from wengert import ir
 from wengert.ir.passes import dead_code, simplify, sinking
 from wengert.ir.types import BY_SHORT, bfloat16, to_bfloat16
@@ -63,6 +66,38 @@ graph @f(%0: f32[6,4], %1: f32[6,4]) {
 """)
     assert ops(dead_code.run(simplify.run(graph))) == [
         ("add", (6, 4)), ("full", (6, 4)), ("mul", (6, 4)), ("sub", (6, 4))]  # fmt: skip
+
+
+def test_permutes_stay_where_others_are_met():
+    """As in a step of Adam: the square of a gradient is added to what lies as the weight does."""
+    text = """
+graph @f(%0: f32[6,4], %1: f32[4,6]) {
+  %2: f32[4,6] = permute %0 {dims=(1, 0)}
+  %3: f32[4,6] = mul %2, %2
+  %4: f32[4,6] = exp %3
+  %5: f32[4,6] = add %4, %1
+  %6: f32[6,4] = permute %4 {dims=(1, 0)}
+  return %5, %6
+}
+"""
+    assert ops(sunk(text)) == ops(ir.parse(text))
+
+
+def test_a_step_of_adam_updates_a_weight_in_one_kernel():
+    layer = torch.nn.Linear(6, 4, bias=False)
+    optimizer = torch.optim.Adam(layer.parameters())
+
+    @torch.compile
+    def step(x):
+        optimizer.zero_grad()
+        layer(x).square().sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step(torch.ones(3, 6))
+    writers = re.findall(r"^\d+: map .* -> (.*), \d+ chunks", step.dump("kernels"), re.M)
+    (update,) = [written.split() for written in writers if "weight" in written]
+    assert len(update) == 3  # both averages with it
 
 
 @pytest.mark.parametrize("operands", [

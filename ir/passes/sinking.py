@@ -7,11 +7,12 @@ Equations (exact: the same scalars are computed, of the same operands):
 
     f(expand(a), expand(b))   == expand(f(a, b))       where a and b together are smaller
     f(view(a), view(b))       == view(f(a, b))         a and b of one shape
-    f(permute(a), permute(b)) == permute(f(a, b))      alike, of two operands, or of such an f
+    f(permute(a), permute(b)) == permute(f(a, b))      alike, where all that reads it permutes
 
 Constants go with either side, since they are the same everywhere. An expanded value beside one that
 is not keeps its expand: there is no less to compute, and codegen folds it into the reader's
-indexing.
+indexing. So do permutes that would meet others on their way: what is read in one order by some ops
+and in another by others is not read once.
 """
 
 from __future__ import annotations
@@ -31,10 +32,15 @@ Producers = dict[Var, Node]
 
 def run(graph: Graph) -> Graph:
     producers: Producers = {}
+    cancelled = permutes_cancelled(graph)
 
     def rule(node: Node, operands: list[Any]) -> Any:
-        results = (below(node, operands, producers) for below in RULES)
-        return next((found for found in results if found is not None), None)
+        found = below_expands(node, operands, producers)
+        if found is None:
+            found = below_views(node, operands, producers)
+        if found is None and node.outputs[0] in cancelled:
+            found = below_permutes(node, operands, producers)
+        return found
 
     return rebuild(graph, rule, producers, about=is_pointwise)
 
@@ -90,7 +96,41 @@ def below_permutes(node: Node, operands: list[Any], producers: Producers) -> Any
     return TABLE["permute"](node.op(*fitted, **dict(node.attrs)), dims=dims)
 
 
-RULES = (below_expands, below_views, below_permutes)
+def permutes_cancelled(graph: Graph) -> set[Var]:
+    """Results of pointwise ops whose operands are permuted alike, and which are permuted again, or
+    lead to such ones alone."""
+    producers, readers, orders = graph.producers(), readers_of(graph), permuted_by(graph)
+    found: set[Var] = set()
+    seen = {o.var for o in graph.outputs}
+    for node in reversed(graph.nodes):
+        var = node.outputs[0]
+        if var not in orders or producers[var].op.name == "permute" or var in seen:
+            continue
+        if all(reader.op.name == "permute" or reader.outputs[0] in found
+               for reader in readers[var]):  # fmt: skip
+            found.add(var)
+    return found
+
+
+def permuted_by(graph: Graph) -> dict[Var, Any]:
+    """Values that are permuted, or computed of such alone: in which order."""
+    producers, found = graph.producers(), dict[Var, Any]()
+    for node in graph.nodes:
+        if node.op.name == "permute":
+            found[node.outputs[0]] = node.attributes["dims"]
+        elif is_pointwise(node):
+            orders = {found.get(v) for v in node.present() if uniform(Symbol(v), producers) is None}
+            if len(orders) == 1 and None not in orders:
+                found[node.outputs[0]] = orders.pop()
+    return found
+
+
+def readers_of(graph: Graph) -> dict[Var, list[Node]]:
+    found: dict[Var, list[Node]] = {v: [] for v in graph.vars()}
+    for node in graph.nodes:
+        for var in node.present():
+            found[var].append(node)
+    return found
 
 
 def sources_of(name: str, operands: list[Any], producers: Producers) -> list[Any] | None:
