@@ -80,6 +80,7 @@ def emits(op: Any, dtypes: tuple[str | None, ...], attrs: Any, result: str) -> b
 SLOW = """exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh
 atanh sigmoid erf erfc erfinv lgamma digamma pow_tensor pow_scalar atan2 hypot"""
 MIDDLE = "div sqrt rsqrt reciprocal fmod remainder floor_divide"
+COSTLY = 15  # what costs so much is not done twice
 COSTS = dict.fromkeys(SLOW.split(), 20) | dict.fromkeys(MIDDLE.split(), 5)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from .abreast import need_abreast
 from .cascade import BLOCK, Cascade, steps
 from .kernel import FOLD
 from .nest import TILE, Nest
@@ -215,7 +216,7 @@ class Emission(Cascade):
         nest = self.nest
         effects = self.kernel.passes[0]
         if not nest.loops:
-            return Part(before=self.straight(effects, known))
+            return Part(before=self.capture(lambda: need_abreast(self, effects, known)))
         d = len(nest.loops) - 1
         loop = self.plain(d, ".a" if nest.tiled else "")
         if self.flat:

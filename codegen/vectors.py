@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .classify import cost
+from .classify import COSTLY, cost
 from .epilogue import Site
 from .kernel import APPLY, CHECK, COORDINATE, FOLD, LOAD, MODIFY, STORE, TALLY, Kernel
 from .lines import Lines, is_literal
@@ -27,7 +27,6 @@ from .target import Target
 
 MASKED = ("float", "double", "i32", "i64")  # elements that masked loads and stores are fast for
 HEAVY, HUGE = 60, 160  # weights of a body that is emitted two registers wide, or one
-COSTLY = 15  # instructions that are not done twice for an element of a row
 KEPT_ROW = 1 << 13  # elements of a row that is kept on the stack
 NEAR = 4  # strides up to this are loaded whole and picked from
 # Runs below this length, of this weight per element at most, and so many elements in all, are left
