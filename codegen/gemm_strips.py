@@ -30,6 +30,7 @@ DEPTH = 160  # rows of B in a block, at most: of three vectors each they take tw
 MANY, MEETING = 100, 40
 HIGH = 64  # rows of a cell, at least: each makes its own panels
 CELLS = 16
+SHORT = 48  # sums: rows are cut first
 
 
 @dataclass
@@ -106,11 +107,16 @@ class Strips(Blocked):
     # --- the grid ---
 
     def cut(self) -> tuple[int, int]:
-        """A chunk is a cell; columns are cut first, for cells above each other share no panels."""
+        """A chunk is a cell; columns are cut first, for cells above each other share no panels.
+
+        Where sums are short rows are first: cells beside each other write to the same lines of each
+        row of C (128 x 512 x 10 on two threads of an Emerald Rapids: 105 GF/s, 190 by rows).
+        """
         p, tile = self.product, self.tile
         strips = -(-p.n // self.columns)
         wanted = max(1, min(CELLS, p.flops // CHUNK_FLOPS)) if p.items == 1 else 1
-        across = min(strips, wanted)
+        high = min(wanted, p.m // HIGH) if p.k <= SHORT else 1
+        across = min(strips, wanted // max(high, 1))
         kept = max(HIGH, self.target.l2 * 3 // 4 // (p.k * self.size))  # rows that L2 has room for
         down = max(-(-p.m // kept), min(wanted // across, p.m // HIGH), 1)
         least = 4 * HIGH if self.in_panel else 4 * tile.rows
