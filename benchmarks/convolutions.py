@@ -1,17 +1,18 @@
 """conv2d, forward and both gradients, beside torch and jax: GF/s and ratios.
 
     python benchmarks/convolutions.py [--peer PYTHON_WITH_TORCH_AND_JAX] [--threads N] [--only WORD]
+                                      [--apart] [--again RATIO]
 
 The peer's process and this one take turns, case by case and round by round; the minimum of each
-system is shown. jax has no setting for threads, so on one thread give both processes one core:
-`taskset -c 0 python benchmarks/convolutions.py ...`.
+system is shown. `--apart` and `--again` are as in gemm.py. jax has no setting for threads: on one
+thread give both processes one core: `taskset -c 0 python benchmarks/convolutions.py ...`.
 """
 
 import argparse
 import os
 
 import numpy as np
-from turns import Turns, against_the_best, installed, serve
+from turns import Turns, against_the_best, installed, ratio_to_best, serve
 
 ROUNDS = 5
 # channels, side, outputs, kernel, stride, padding
@@ -98,6 +99,9 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--only", default="")
     parser.add_argument("--peer", help="a Python with torch or jax")
+    parser.add_argument("--apart", action="store_true")
+    parser.add_argument("--again", type=float, default=0, metavar="RATIO",
+                        help="measure longer where ours / best is below this")  # fmt: skip
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -109,7 +113,8 @@ def main():
             continue
         positions = arrays(*CASES[case])[2].shape[-1] ** 2
         flops = 6 * n * channels * outputs * kernel * kernel * positions
-        best = turns.best(case, max(ROUNDS, min(100, int(5e9 / flops))))
+        rounds = max(ROUNDS, min(100, int(5e9 / flops)))
+        best = turns.settled(case, rounds, options.apart, options.again, ratio_to_best)
         line = f"{case:34s}" + "".join(f"  {k} {flops / t / 1e9:6.1f}" for k, t in best.items())
         print(line + against_the_best(best), flush=True)
 

@@ -4,8 +4,7 @@
                               [--apart] [--again RATIO]
 
 Contenders take turns, round by round; the least time of each counts. With several threads say
-`--apart`: idle threads of one pool spin for a while and would take the other's core, so each
-contender runs all its rounds after a pause. Cores that are shared make any row seem slow at times:
+`--apart` (see turns.py). Cores that are shared make any row seem slow at times:
 `--again RATIO` measures rows below it longer, all contenders alike, until minima settle. `--kinds`
 times every kind of kernel that can compute a shape, to check the rule in codegen/gemm.py.
 """
@@ -14,7 +13,6 @@ import argparse
 import ctypes
 import functools
 import os
-import time
 
 import numpy as np
 from turns import Turns, installed, serve
@@ -35,7 +33,6 @@ SHAPES = [
 
 
 BLAS = ("OpenBLAS", "MKL")
-AGAIN = 4  # times a row is measured once more
 CASES = {f"{m}x{n}x{k} {layout}": (m, n, k, layout) for m, n, k, layout in SHAPES}
 
 
@@ -124,33 +121,15 @@ def by_torch(case, options):
 
 
 def calls_of(case, options):
-    """All that is installed here; after a word for it, one contender alone."""
-    case, _, only = case.partition(" only ")
+    """All that is installed here."""
     found = installed({"wengert": by_wengert, "numpy": by_numpy, "torch": by_torch}, case, options)
-    calls = {name: call for part in found.values() for name, call in part.items()}
-    return {name: call for name, call in calls.items() if only in ("", name)}
+    return {name: call for part in found.values() for name, call in part.items()}
 
 
-def best_of(turns, case, rounds, options):
-    """The least seconds of each; where we seem to be behind, of more rounds, of all alike."""
-    best = once(turns, case, rounds, options.apart)
-    for _ in range(AGAIN):
-        blas = min(t for name, t in best.items() if name in BLAS)
-        if blas >= options.again * min(t for name, t in best.items() if name not in BLAS):
-            break
-        for name, seconds in once(turns, case, rounds, options.apart).items():
-            best[name] = min(best[name], seconds)
-    return best
-
-
-def once(turns, case, rounds, apart):
-    if not apart:
-        return turns.best(case, rounds)
-    best = {}
-    for name in turns.best(case, 1):
-        time.sleep(0.2)
-        best |= turns.best(f"{case} only {name}", rounds)
-    return best
+def ratio_of(best):
+    """Ours to the best BLAS."""
+    blas = min(seconds for name, seconds in best.items() if name in BLAS)
+    return blas / min(seconds for name, seconds in best.items() if name not in BLAS)
 
 
 def main():
@@ -175,13 +154,13 @@ def main():
     print("| m x n x k, layout | GF/s | OpenBLAS | MKL | ours / best |\n|---|---|---|---|---|")
     for case in (name for name in CASES if options.only in name):
         flops = 2 * np.prod([float(n) for n in CASES[case][:3]])
-        best = best_of(turns, case, int(min(60, max(7, 4e9 / flops))), options)
+        rounds = int(min(60, max(7, 4e9 / flops)))
+        best = turns.settled(case, rounds, options.apart, options.again, ratio_of)
         rates = {name: flops / seconds / 1e9 for name, seconds in best.items()}
         blas = [rates.pop(name, None) for name in BLAS]
-        ratio = max(rates.values()) / max(filter(None, blas))
         ours = ", ".join(f"{kind} {rate:.1f}" for kind, rate in rates.items())
         theirs = " | ".join("" if rate is None else f"{rate:.1f}" for rate in blas)
-        print(f"| {case} | {ours} | {theirs} | {ratio:.2f} |", flush=True)
+        print(f"| {case} | {ours} | {theirs} | {ratio_of(best):.2f} |", flush=True)
 
 
 if __name__ == "__main__":

