@@ -137,13 +137,22 @@ class CompiledFunctionBackward(Node):
     def watch(self, results: Sequence[Tensor]) -> None:
         """Backward will look at inputs and results again."""
         self.watch_inputs()
-        for k, position in self.split.passed.items():
-            shape = results[k]._array.shape
-            results[k]._array = self.inputs[position]._array.reshape(shape)
+        for k, (position, order) in self.split.passed.items():
+            self.share_memory(results[k], self.inputs[position], order)
         held = [results[k] for k in self.split.function.held]
         if held:
             facts = [(r._array, r.storage_, r.storage_.version) for r in held]
             self.held = tuple([fact for three in facts for fact in three])
+
+    def share_memory(self, result: Tensor, value: Tensor, order: Any) -> None:
+        """See Note [Handed on]."""
+        if order is None:
+            result._array = value._array.reshape(result._array.shape)
+            return
+        before, value._array = value._array, result._array.transpose(np.argsort(order))
+        maker = value._node
+        if isinstance(maker, CompiledFunctionBackward) and maker.held is not None:
+            maker.held = tuple([value._array if fact is before else fact for fact in maker.held])
 
     def watch_inputs(self) -> None:
         """Writes to inputs will be told."""

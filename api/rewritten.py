@@ -11,7 +11,8 @@ Note [Written inputs]
 Note [Handed on]
     A value of one segment (see segments.py) may be a result of the last one. Native code copies it,
     but backward of either segment must see what is written to the result. So where eager keeps such
-    a value, the result is put into the memory of the segment that made it.
+    a value, both are put into one memory: that of the segment which made it, or where it is turned
+    in memory (Note [Turned results]) that of the result.
 """
 
 from __future__ import annotations
@@ -22,18 +23,22 @@ import numpy as np
 
 from .ir import interp
 from .ir.graph import RESULT, SAVED, Graph
-from .ir.partition import is_whole, memory_shown, partition
+from .ir.partition import is_whole, memory_shown, partition, turned_by
 from .ir.passes import absent_gradients, dead_code
 
 
-def handed_on(graph: Graph, held: Sequence[int]) -> dict[int, int]:
-    """Of the results in `held`: which inputs they show, all of them in their order."""
+def handed_on(graph: Graph, held: Sequence[int]) -> dict[int, tuple[int, list[int] | None]]:
+    """Of the results in `held`: which inputs they show, all of them; in which order, if turned."""
     producers = graph.producers()
     places = {i.var: k for k, i in enumerate(graph.inputs)}
     results = [o.var for o in graph.outputs if o.kind == RESULT]
     shown = {k: memory_shown(results[k], producers) for k in held}
-    return {k: places[root] for k, (root, chain) in shown.items()
-            if root in places and is_whole(chain, root)}  # fmt: skip
+    found = {}
+    for k, (root, chain) in shown.items():
+        order = None if is_whole(chain, root) else turned_by(chain, root)
+        if root in places and (order is not None or is_whole(chain, root)):
+            found[k] = places[root], order
+    return found
 
 
 class AsEager:

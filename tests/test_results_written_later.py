@@ -78,12 +78,15 @@ def alike(a, b):
 
 
 @pytest.mark.parametrize("write", ["data", "numpy"])
-def test_results_that_are_turned_in_memory(write):
+@pytest.mark.parametrize("branches", [False, True])
+def test_results_that_are_turned_in_memory(branches, write):
     for give in (lambda v: v, lambda v: v.t(), lambda v: v.detach()[0], lambda v: v.data):
         for keep in (KEPT["itself"], KEPT["data"], KEPT["part"]):
 
             def body(x, keep=keep, give=give):
                 v = x.t() * 2
+                if branches and v.sum() > 1000:
+                    v = v * 2
                 return keep(v), give(v)
 
             want, got = (gradients(f, WRITES[write]) for f in (body, torch.compile(body)))
