@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from .arrivals import Reads
+from .both_passes import Split
 from .custom_backwards import Careful, gradients
 from .expanding import Rewritten, Unreadable, edges_of, ops_after
 from .in_part import same_bytes, serve
 from .ir.bind import state
 from .ir.types import TensorType, uint8
-from .split import Split
 from .to_leaves import ToLeaves
 from .tracer.batching import any_batched
 from .tracer.eager import history

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from .both_passes import Split
 from .compiled_node import connect
 from .custom_backwards import Customs
 from .executor import Executor, begin
@@ -24,7 +25,6 @@ from .outputs import Versions
 from .rewritten import AsEager
 from .saved_values import NOTHING_REREAD, Reread
 from .settings import DEFAULT, Settings
-from .split import Split
 from .tracer.batching import any_batched
 from .tracer.generator import Generator
 from .tracer.random import state_of

@@ -53,6 +53,15 @@ def test_files_and_functions_stay_small():
     assert long == []
 
 
+def test_no_module_hides_a_function():
+    """Python puts a module that is imported into its package, over what had its name there."""
+    from wengert.ir.value import FUNCTIONS
+
+    functions = {name for name, function in FUNCTIONS.items() if "torch" in function.spaces}
+    modules = {path.stem for path in (ROOT / "api").glob("*.py")}
+    assert modules & functions == set()
+
+
 def test_cited_notes_exist():
     rooms = [path for room in ROOMS for path in (ROOT / room).rglob("*")]
     texts = [p.read_text() for p in rooms if p.suffix in (".py", ".ll", ".j2")]
