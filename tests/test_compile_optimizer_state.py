@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import wengert as torch
-from scenarios import Scenarios, check, data, filled
+from scenarios import Scenarios, attempt, check, data, filled
 from wengert import nn, optim
 
 scenario = Scenarios()
@@ -175,6 +175,28 @@ def a_body_that_puts_state_of_its_own_beside(wrap):
 
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
 def test_scenario(run):
+    check(run)
+
+
+@pytest.mark.parametrize("name, option, value", [
+    ("RMSprop", "momentum", 0.9), ("RMSprop", "centered", True), ("Adam", "amsgrad", True),
+])  # fmt: skip
+def test_options_that_ask_for_state_which_was_never_made_change_nothing(name, option, value):
+    def run(wrap):
+        net, optimizer, step = made(name)
+        f, found = wrap(step), []
+        for _ in range(3):
+            f(data(6, 4))
+        optimizer.param_groups[0][option] = value
+        before = copy.deepcopy(observed(net, optimizer))
+        for k in range(2):
+            found.append(attempt(f, data(6, 4, k=k)))
+            torch.testing.assert_close(observed(net, optimizer), before, rtol=0, atol=0)
+            kept = [v for of_one in optimizer.state.values() for v in of_one.values()]
+            found.append([t._version for t in (*net.parameters(), *kept)])
+        assert isinstance(found[0], KeyError)
+        return found
+
     check(run)
 
 

@@ -88,6 +88,10 @@ class Adam(Optimizer):
             group["decoupled_weight_decay"], group["amsgrad"],
         )  # fmt: skip
 
+    def _wengert_needed(self, h: Settings) -> tuple[str, ...]:
+        largest = ("max_exp_avg_sq",) if h.amsgrad else ()
+        return ("exp_avg", "exp_avg_sq", *largest, "step")
+
     def _wengert_update(self, h: Settings, param: Any, grad: Any, kept: Any) -> None:
         step = kept["step"].add_(1).value()
         if h.weight_decay is not None:

@@ -160,6 +160,10 @@ class Optimizer:
         """The hyper-parameters of a group, read once per step."""
         return None
 
+    def _wengert_needed(self, settings: Any) -> tuple[str, ...]:
+        """Names of state without which nothing of a group is updated."""
+        return ()
+
     def _wengert_start(self, group: Any, parameter: Tensor, grad: Tensor, kept: Any) -> None:
         """Makes the state of a parameter."""
 

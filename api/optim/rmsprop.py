@@ -51,6 +51,10 @@ class RMSprop(Optimizer):
             read(group, "momentum") if given(group, "momentum") else None, group["centered"],
         )  # fmt: skip
 
+    def _wengert_needed(self, h: Settings) -> tuple[str, ...]:
+        momentum = () if h.momentum is None else ("momentum_buffer",)
+        return ("square_avg", "step", *momentum, *(("grad_avg",) if h.centered else ()))
+
     def _wengert_update(self, h: Settings, param: Any, grad: Any, kept: Any) -> None:
         kept["step"].add_(1)
         if h.weight_decay is not None:

@@ -24,9 +24,11 @@ from .buffers import ArrayBuffer, TensorBuffer, finish, runs_on_arrays
 
 
 def step_group(optimizer: Any, group: dict[str, Any]) -> None:
-    """Updates the parameters of one group."""
+    """Updates the parameters of one group, once the state of all is seen to be there."""
     settings = optimizer._wengert_settings(group)
     maximize = group.get("maximize", False)
+    needed = optimizer._wengert_needed(settings)
+    found = []
     for parameter in group["params"]:
         grad = parameter._grad if state.top is state.bottom else parameter.grad
         if grad is None:
@@ -36,6 +38,10 @@ def step_group(optimizer: Any, group: dict[str, Any]) -> None:
         kept = optimizer._wengert_kept(group, parameter)
         if not kept:
             _begin(optimizer, group, parameter, grad, kept)
+        for name in needed:
+            kept[name]  # an option set since asks for state that was not made: KeyError
+        found.append((parameter, grad, kept))
+    for parameter, grad, kept in found:
         if is_sparse(grad):
             slope = -grad if maximize else grad
             optimizer._wengert_update_sparse(settings, parameter, slope, kept)
