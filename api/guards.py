@@ -240,14 +240,14 @@ class Code(Guard):
 class Members(Guard):
     """The objects in a list, or the names and objects in a dict, by identity."""
 
-    def __init__(self, items: Any):
-        self.items, self.before = items, flat(items)
+    def __init__(self, items: Any, why: str = ""):
+        self.items, self.before, self.why = items, flat(items), why
 
     def change(self) -> str | None:
         if is_each(flat(self.items), self.before):
             return None
-        return "a list of tensors changed" if isinstance(self.items, list) else (
-            "what is registered in a module changed")  # fmt: skip
+        return self.why or ("a list of tensors changed" if isinstance(self.items, list) else
+                            "what is registered in a module changed")  # fmt: skip
 
     def words(self, watch: Any) -> Any:
         return (watch.of_list if isinstance(self.items, list) else watch.of_dict)(self.items)

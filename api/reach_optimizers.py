@@ -16,10 +16,17 @@ from .tracer.tensor import Tensor
 
 def visit_optimizer(reach: Any, optimizer: Any) -> None:
     """Which groups and parameters it has, and their options; numbers are run-time numbers."""
+    from .optim.optimizer import HOOKS, global_hooks  # loaded: there is one
+
     reach.optimizers.append(optimizer)
     reach.visit(type(optimizer))
     guard = reach.optimizer_states[id(optimizer)] = OptimizerState(optimizer, reach.names)
     reach.guards += [Members(optimizer.param_groups), guard]
+    own = [optimizer.__dict__.get(name) for name in HOOKS]
+    for table in (*own, *global_hooks):
+        if table is not None:
+            reach.guards.append(Members(table, "hooks of an optimizer changed"))
+            reach.visit_all(table.values())
     for group in optimizer.param_groups:
         reach.guards.append(Members(group["params"]))
         reach.groups += [(group, name, value) for name, value in group.items()

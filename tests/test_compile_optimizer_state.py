@@ -173,6 +173,27 @@ def a_body_that_puts_state_of_its_own_beside(wrap):
     return losses, observed(net, optimizer)
 
 
+@scenario
+def hooks_of_the_step_that_come_and_go(wrap):
+    net, optimizer, step = made()
+    f, seen, losses = wrap(step), [], []
+
+    def count(optimizer, args, kwargs):
+        seen.append(len(losses))
+
+    def damp(optimizer, args, kwargs):
+        for p in net.parameters():
+            p.grad.mul_(0.5)
+
+    of_all = optim.optimizer.register_optimizer_step_pre_hook
+    for register, hook in ((optimizer.register_step_post_hook, count), (of_all, count),
+                           (optimizer.register_step_pre_hook, damp), (of_all, damp)):  # fmt: skip
+        losses += [f(data(6, 4, k=k)) for k in range(3)]
+        with register(hook):
+            losses += [f(data(6, 4, k=k)) for k in range(3)]
+    return losses, seen, observed(net, optimizer), net[0].weight.grad._version
+
+
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
 def test_scenario(run):
     check(run)

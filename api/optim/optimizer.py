@@ -52,13 +52,14 @@ def _default_to_fused_or_foreach(
     return False, False
 
 
-_HOOKS = (
+HOOKS = (
     "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
     "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks",
     "_optimizer_load_state_dict_post_hooks",
 )  # fmt: skip
 _global_pre_hooks: dict[int, Any] = OrderedDict()
 _global_post_hooks: dict[int, Any] = OrderedDict()
+global_hooks = (_global_pre_hooks, _global_post_hooks)
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -86,7 +87,7 @@ class Optimizer:
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        for name in _HOOKS:
+        for name in HOOKS:
             setattr(self, name, OrderedDict())
         self._patch_step_function()
         if isinstance(params, Tensor):
@@ -107,7 +108,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for name in _HOOKS:
+        for name in HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
         self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
