@@ -9,9 +9,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from .guards import Items, Members, OptimizerState
+from .guards import Attributes, Items, Members, OptimizerState
 from .places import Entry
 from .tracer.tensor import Tensor
+
+
+class Own(Attributes):
+    """Attributes that code in sight names: a `step` of its own may come between calls."""
+
+    def now(self) -> dict[str, Any]:
+        return {k: v for k, v in super().now().items() if is_own(k)}
+
+    def settle(self) -> None:
+        pass
+
+
+def is_own(name: str) -> bool:
+    """Groups and state are compared by themselves; other names are the library's."""
+    return name not in ("state", "param_groups") and name[0] != "_"
 
 
 def visit_optimizer(reach: Any, optimizer: Any) -> None:
@@ -21,7 +36,7 @@ def visit_optimizer(reach: Any, optimizer: Any) -> None:
     reach.optimizers.append(optimizer)
     reach.visit(type(optimizer))
     guard = reach.optimizer_states[id(optimizer)] = OptimizerState(optimizer, reach.names)
-    reach.guards += [Members(optimizer.param_groups), guard]
+    reach.guards += [Own(optimizer, reach.names), Members(optimizer.param_groups), guard]
     own = [optimizer.__dict__.get(name) for name in HOOKS]
     for table in (*own, *global_hooks):
         if table is not None:
@@ -39,7 +54,7 @@ def visit_optimizer(reach: Any, optimizer: Any) -> None:
         if name == "param_groups":
             for group in value:
                 enter_options(reach, group)
-        elif name != "state" and name[0] != "_":
+        elif is_own(name):
             reach.find(Entry(space, name, False), value)
 
     reach.own(optimizer.__dict__, enter)

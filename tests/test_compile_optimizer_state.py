@@ -194,6 +194,26 @@ def hooks_of_the_step_that_come_and_go(wrap):
     return losses, seen, observed(net, optimizer), net[0].weight.grad._version
 
 
+@scenario
+def steps_that_are_replaced(wrap):
+    net, optimizer, step = made()
+    f, seen, usual = wrap(step), [], optimizer.step
+    losses = [f(data(6, 4, k=k)) for k in range(3)]
+
+    def counted(closure=None):
+        seen.append(len(losses))
+        return usual(closure)
+
+    optimizer.step = counted
+    losses += [f(data(6, 4, k=k)) for k in range(3)]
+    del optimizer.step
+    losses += [f(data(6, 4, k=k)) for k in range(3)]
+    optimizer.__class__ = optim.SGD
+    optimizer.param_groups[0].update(momentum=0, dampening=0, nesterov=False)
+    losses += [f(data(6, 4, k=k)) for k in range(3)]
+    return losses, seen, observed(net, optimizer)
+
+
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
 def test_scenario(run):
     check(run)
