@@ -311,6 +311,8 @@ class ComputedView(Maker):
             value = look_from(base, self.chain, self.origin, self.history == "unseen")
         if self.history == "spent" and state.grad_enabled:
             value._node, value._requires_grad = SpentNode(), True
+            if value is not base and not base._requires_grad:
+                base._node, base._requires_grad = SpentNode(), True  # a view's has history, too
         elif self.history == "none" and (value._requires_grad or not self.chain):
             value = value.detach()  # another tensor than the result on whose memory it lies
         if self.is_base:
@@ -357,7 +359,7 @@ class Shared(Maker):
 
 
 class ViewOfDetached(Maker):
-    """A view of what was detached from a result or input, and so is a base by itself."""
+    """A view of what was detached from a result or input, or made a leaf: a base by itself."""
 
     def __init__(self, base: Any, chain: Any, origin: str):
         self.base, self.chain, self.origin = base, chain, origin

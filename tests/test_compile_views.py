@@ -2,6 +2,7 @@
 
 import pytest
 import wengert as torch
+from alike import differences, facts, outcome
 
 
 def test_a_view_of_a_computed_tensor_is_returned_and_replayed():
@@ -130,3 +131,30 @@ def test_results_lie_in_memory_as_eager_results_do(name, tracked):
             seen[-1].append(x.grad.tolist() if tracked else None)
         assert seen[0] == seen[1]
     assert "replayed" in compiled.explain()
+
+
+PARTS = {
+    "two": lambda y: y.chunk(2, -1),
+    "beside all of it": lambda y: (y[1:], y),
+    "beside what was detached": lambda y: (y[0], y.detach()[1], y.detach()),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_bases_of_views_whose_backward_ran_have_history(name):
+    layer = torch.nn.Linear(4, 4)
+
+    def body(x):
+        y = layer(x)
+        y.sum().backward()
+        return PARTS[name](y)
+
+    compiled = torch.compile(body)
+    for k in range(4):
+        seen = []
+        for run in (body, compiled):
+            made = run(torch.full((3, 4), float(k)))
+            seen.append(facts(made))
+            seen.append(outcome(lambda made=made: made[0]._base.sum().backward()))
+        assert differences(seen[0], seen[2]) == []
+        assert seen[1] == seen[3]
