@@ -26,6 +26,7 @@ from .sources import (
     Direct,
     Given,
     GivenFloat,
+    MadeLeaf,
     Plain,
     Reached,
     Shared,
@@ -168,7 +169,7 @@ def leaf(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> b
 def detached(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> bool:
     """Adds a view of what was detached, if nothing else shows that."""
     base = maker.base
-    if isinstance(base, Shared) or base.counter is not None:
+    if isinstance(base, MadeLeaf | Shared) or base.counter is not None:
         return False
     if isinstance(base, ViewOfInput):
         if not outside(answer, base.source, binding):

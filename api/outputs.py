@@ -77,7 +77,7 @@ class Outputs:
     def rank(self, leaf: Any) -> tuple[bool, bool, bool]:
         """Leaves of a lower rank are made first."""
         entry = self.recorder.entries.get(id(leaf))
-        history = getattr(leaf, "_requires_grad", False)
+        history = getattr(leaf, "_requires_grad", False) and not self.recorder.is_made_leaf(leaf)
         return not history, entry is not None and bool(entry.chain), entry is not None and entry.cut
 
     def variables(self) -> list[Var]:
@@ -173,17 +173,24 @@ class Outputs:
 
     def base_of(self, leaf: Tensor) -> Tensor | None:
         """What a leaf is a view of, where that is not the whole memory with its own history: a
-        custom Function made the view, or what it shows was detached from what else is seen."""
+        custom Function made the view, or it shows a leaf of autograd's graph that the body made, or
+        what was detached from what else is seen."""
         entries = self.recorder.entries
         if leaf._view is None or id(leaf) not in entries:
             return None
         base = leaf._view.base
         if entries[id(leaf)].var in self.recorder.custom_views and leaf._requires_grad:
             return base
+        if self.is_of_made_leaf(leaf):
+            return base
         known = entries.get(id(base))
         if known is None or not known.cut or known.outside or self.uses[id(known.memory)] == 1:
             return None
         return None if base._requires_grad else base
+
+    def is_of_made_leaf(self, leaf: Tensor) -> bool:
+        """Is it a view with history of a leaf that the body made? Looking from that gives it."""
+        return leaf._node is not None and self.recorder.is_made_leaf(leaf._view.base)
 
     def view(self, leaf: Tensor) -> Any:
         """How such a view is made; None where it is none."""
@@ -192,7 +199,7 @@ class Outputs:
             return None
         view, maker = leaf._view, self.maker(base)
         chain = as_formulas(view.chain)
-        if not leaf._requires_grad:
+        if not leaf._requires_grad or self.is_of_made_leaf(leaf):
             return ViewOfDetached(maker, chain, view.origin)
         if self.history(leaf) == "spent":
             raise Refused("the body returns a view that a custom Function made, and backward ran "

@@ -2,6 +2,7 @@
 
 import pytest
 import wengert as torch
+from alike import differences, facts, outcome
 from scenarios import Scenarios, check, data
 
 scenario = Scenarios()
@@ -202,3 +203,35 @@ def test_results_without_a_derivative_are_no_fault(recwarn):
     assert "[R128]" in f.explain() and not recwarn.list
     with pytest.raises(RuntimeError, match="derivative for aten::floor_divide"):
         f(x).sum().backward()
+
+
+def square(leaf):
+    (leaf**2).sum().backward()
+    return leaf
+
+
+VIEWS = {
+    "of a new leaf": lambda x: (lambda a: (a[0], a))(x.clone().requires_grad_()),
+    "after backward": lambda x: (lambda a: (a[0], a))(square(x.clone().requires_grad_())),
+    "alone": lambda x: (lambda a: (a[0],))(square(x.clone().requires_grad_())),
+    "of a detached value": lambda x: (lambda y: (lambda a: (a[0], a, y))(
+        square(y.detach().requires_grad_())))(x * 2),
+    "of what the leaf was detached from": lambda x: (lambda y: (lambda a: (y[:2], a))(
+        square(y.detach().requires_grad_())))(x * 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("tracked", [True, False])
+def test_views_beside_leaves_keep_their_histories(name, tracked):
+    body = VIEWS[name]
+    compiled = torch.compile(body)
+    for k in range(4):
+        seen = []
+        for run in (body, compiled):
+            x = torch.arange(6.0).add(k).view(3, 2).requires_grad_(tracked)
+            made = run(x)
+            seen.append(facts([x, made]))
+            seen.append(facts([outcome(lambda made=made: made[0].sum().backward()), x, made]))
+        assert differences(seen[0], seen[2]) == []
+        assert differences(seen[1], seen[3]) == []
