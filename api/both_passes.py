@@ -45,6 +45,7 @@ class Split:
             or parts.rereads
             or {*parts.saved_inputs} != {*as_eager.saved_inputs}
             or self.shared.goes_on()
+            or any(function.passed)
         )
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 from .arrivals import Reads
 from .both_passes import Split
 from .custom_backwards import Careful, gradients
-from .expanding import Rewritten, Unreadable, edges_of, ops_after
+from .expanding import Expansion, Rewritten, Unreadable, edges_of, ops_after
 from .in_part import same_bytes, serve
 from .ir.bind import state
 from .ir.types import TensorType, uint8
@@ -231,8 +231,32 @@ class CompiledFunctionBackward(Node):
         self.exposed = {**exposed, **self.exposed}
         self.watch_inputs()
 
+    @property
+    def relays(self) -> bool:
+        """Do its edges lead to the nodes of its ops, one for each result?"""
+        return self.expansion.__class__ is Expansion and self.edges is self.expansion.edges
+
+    def relay(self, number: int) -> Any:
+        if self.relays:
+            return self.edges[number]
+        position = self.split.function.handed.get(number)
+        wanted = self.split.wanted
+        return self.edges[wanted.index(position)] if position in wanted else None
+
     def behind(self, number: int) -> list[Any]:
+        if self.relays:
+            return [self.edges[number]]
         return [self.edges[k] for k in self.split.function.led_to(self.split.wanted, number)]
+
+    def passes(self, number: int) -> Any:
+        return () if self.relays else self.split.function.passed[number]
+
+    def by_ops(self, grads: list[Any]) -> tuple[Expanded, list[Any]]:
+        """What makes the nodes of ops run instead, and the edges of all results into them."""
+        self.numbers, error = numbers_of(grads), Rewritten("")
+        own, edges = self.edges, edges_of(self, error)
+        self.edges = self.expansion.edges
+        return Expanded(error, edges, [g for g in grads if g is not None], own), self.edges
 
     def serve(self, freed: Any, needed: Any) -> Any:
         return serve(self, freed, needed)

@@ -46,7 +46,7 @@ class Rewritten(Unreadable):
 class Expansion(NamedTuple):
     """The edges of all results into nodes of ops, these results, and the memory of the nodes."""
 
-    edges: list[Any]
+    edges: tuple[Any, ...]
     results: list[Tensor]
     copies: Copies
 
@@ -131,7 +131,8 @@ def expansion(node: Any, edges: Any = None) -> Expansion:
     copies.serve(behind(differentiable, node.edges))
     if edges is None:
         copies.update()
-    return Expansion([(tensor._node, tensor._nr) for tensor in differentiable], results, copies)
+    made = tuple([(tensor._node, tensor._nr) for tensor in differentiable])
+    return Expansion(made, results, copies)
 
 
 def behind(results: list[Tensor], edges: Any) -> list[Any]:

@@ -222,6 +222,7 @@ class CompiledFunctionBackward(Node):
     freed: Any = None
     arrived: Any = None
     expansion: Any = None  # see Note [Packed in part]
+    relays = False  # do its edges lead to the nodes of its ops, one for each result?
     numbers: tuple[int, ...] = ()  # the gradients that arrived last
     passed: frozenset[int] = frozenset()  # the nodes of the graph that are freed
 
@@ -254,11 +255,30 @@ class CompiledFunctionBackward(Node):
         return {k: self.saved[k].restore((self, slots.seed_numbers.get(slots.slots[k].var)))
                 for k in order}  # fmt: skip
 
+    def relay(self, number: int) -> Any:
+        return self.edges[number] if self.relays else None
+
     def behind(self, number: int) -> Any:
         function = self.function
+        if self.relays:
+            return [self.edges[number]]
         if number >= len(function.function.differentiable):  # a value inside
             return self.edges
         return [self.edges[k] for k in function.function.led_to(function.wanted, number)]
+
+    def passes(self, number: int) -> Any:
+        known = () if self.relays else self.function.function.passed
+        return known[number] if number < len(known) else ()
+
+    def by_ops(self, grads: list[Any]) -> tuple[Expanded, list[Any]]:
+        """As that of nodes without hooks."""
+        self.numbers = numbers_of(grads)
+        if self.expansion is None:
+            self.expand()
+        arrived = [g for g in grads if g is not None]
+        own, edges = self.edges, self.ops_behind()
+        self.edges, self.relays = tuple(self.expansion), True
+        return Expanded(RuntimeError(self.error), edges, arrived, own), self.edges
 
     def apply(self, grads: list[Any]) -> list[Any]:
         self.numbers = numbers_of(grads)

@@ -131,6 +131,24 @@ def reached(graph: Graph, results: Sequence[int]) -> frozenset[int]:
     return frozenset(k for k, i in enumerate(graph.inputs) if i.var in arriving)
 
 
+def passed(graph: Graph, results: Sequence[int]) -> list[frozenset[int]]:
+    """For each of `results`: which others (as places there) its gradient passes by on its way."""
+    found = [o.var for o in graph.outputs if o.kind == RESULT]
+    places: dict[Var, int] = {}  # of the results that gradients pass by, as bits
+    for place, k in enumerate(results):
+        places[found[k]] = places.get(found[k], 0) | 1 << place
+    behind: dict[Var, int] = {}
+    for node in graph.nodes:
+        met = 0
+        for k, var in enumerate(node.inputs):
+            if var is not None and var.dtype.is_differentiable and node.op.rule_for(k):
+                met |= behind.get(var, 0) | places.get(var, 0)
+        if met:
+            behind.update(dict.fromkeys(node.outputs, met))
+    masks = [behind.get(found[k], 0) for k in results]
+    return [frozenset(k for k in range(mask.bit_length()) if mask >> k & 1) for mask in masks]
+
+
 def wants_gradient(node: Node, position: int, reaching: set[Var]) -> bool:
     var = node.inputs[position]
     if var is None or var not in reaching or not var.dtype.is_differentiable:

@@ -14,7 +14,7 @@ from ..ir.places import describe_place
 from ..ir.types import FLOAT, TensorType
 from .eager import history
 from .engine import Run, start
-from .tape import ANOMALY, Node
+from .tape import ANOMALY, Node, end_of
 from .tensor import Size, Tensor
 
 
@@ -174,7 +174,7 @@ def backward(
         for tensor in targets:
             if isinstance(tensor, Tensor):
                 tensor.retain_grad()
-            run.targets.add(edge_of(tensor)[0])
+            run.targets.add(end_of(edge_of(tensor))[0])
     start(run, roots, grads)
     notify("backward_ran", outputs, run.retain_graph)
 
@@ -215,7 +215,8 @@ def grad(
         if edge is None:
             raise RuntimeError("One of the differentiated Tensors does not require grad"
                                + cut_hint(tensor))  # fmt: skip
-        run.captures.setdefault(edge[0], []).append((edge[1], position))
+        node, number = end_of(edge)
+        run.captures.setdefault(node, []).append((number, position))
     start(run, roots, grads)
     notify("backward_ran", outputs, run.retain_graph)
     results = tuple(run.captured.get(position) for position in range(len(inputs)))

@@ -18,8 +18,8 @@ from .tape import Extra
 SLOTS = ("edges", "extra", "place", "sequence")
 PRIVATE = ("_saved", "_types", "_positions", "_in_types", "_count")
 # what is asked of nodes of all kinds
-_ASKED = frozenset({"at_once", "behind", "call_types", "is_op", "joins", "output_types", "plan",
-                    "release", "serve"})  # fmt: skip
+_ASKED = frozenset({"at_once", "behind", "call_types", "is_op", "joins", "output_types",
+                    "passes", "plan", "relay", "release", "serve"})  # fmt: skip
 _HIDDEN = _ASKED.union(SLOTS, PRIVATE)
 _LIBRARY = __name__.partition(".")[0]
 

@@ -36,6 +36,7 @@ from .engine_hooks import (
     tensor_hooks,
     warn_of,
 )
+from .inner_results import look_inside
 from .reaching import count_among, count_dependencies, find_needed
 from .saved import Freed
 from .tape import ANOMALY, AccumulateGrad, Node
@@ -271,8 +272,9 @@ class Run:
         for target in dict.fromkeys(root for root, _ in inner):
             if waiting[target] == 0 and (self.needed is None or self.will_run(target)):
                 ready.push(target)
-        edges = node.edges if expanded.edges is None else expanded.edges
-        self.pass_by(edges, ready, buffers)
+        if self.needed is None or self.needed.get(node, False):
+            edges = node.edges if expanded.edges is None else expanded.edges
+            self.pass_by(edges, ready, buffers)
 
     def pass_by(self, edges: Any, ready: Ready, buffers: Any) -> None:
         """Of these edges of a node that stands for several, eager has none that it comes to.
@@ -330,6 +332,8 @@ class Run:
 
     def step(self, node: Node, slots: list[Any]) -> list[Any] | None:
         """A node with hooks, captures or checks; see Note [Order of hooks]."""
+        if node.joins:
+            look_inside(self, node, slots)
         needed = self.needed is None or self.needed.get(node, False)
         if node in self.captures:
             if not needed:

@@ -90,7 +90,8 @@ class Needed:
             return self.needed.get(node, False) or node in self.captures
         known = self.led.get(edge)
         if known is None:
-            here = any(number == asked for asked, _ in self.captures.get(node, ()))
+            asked = {place for place, _ in self.captures.get(node, ())}
+            here = number in asked or not asked.isdisjoint(node.passes(number))
             known = self.led[edge] = here or node in self.targets or self.leads_on(edge)
         return known
 

@@ -83,6 +83,15 @@ class Node:
         """The edges that a gradient of one of its results takes; see Note [Nodes that join]."""
         return self.edges
 
+    def passes(self, number: int) -> Any:
+        """Of a node that joins: its results that the gradient of another passes by; see
+        Note [Results on the way]."""
+        return ()
+
+    def relay(self, number: int) -> Any:
+        """The edge to where all is known that arrives at a result, if that is not here."""
+        return None
+
     def name(self) -> str:
         """torch's name of the node."""
         kind = type(self).__name__  # all but those of generated code are named with their namespace
@@ -306,13 +315,21 @@ def hook_table(tensor: Any) -> dict[int, Any]:
         if facts.hooks is None:
             facts.hooks = {}
         return facts.hooks
-    return node._extra().tensor_hooks.setdefault(tensor._nr, {})
+    node, number = end_of((node, tensor._nr))
+    return node._extra().tensor_hooks.setdefault(number, {})
+
+
+def end_of(edge: Any) -> Any:
+    """Where an edge leads in the end; see Note [Results on the way]."""
+    while (further := edge[0].relay(edge[1])) is not None:
+        edge = further
+    return edge
 
 
 def retain(tensor: Any) -> None:
     """Registers that `.grad` of a non-leaf is kept."""
-    node = tensor.grad_fn
-    node._extra().retained.setdefault(tensor._nr, []).append(weakref.ref(tensor))
+    node, number = end_of((tensor.grad_fn, tensor._nr))
+    node._extra().retained.setdefault(number, []).append(weakref.ref(tensor))
 
 
 class NotImplementedNode(Node):
