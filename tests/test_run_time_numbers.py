@@ -50,6 +50,7 @@ USES = {
     "complex": lambda x, s: (1j * s, s + 2j, x * s),
     "of others": lambda x, s: (timedelta(1) * s, s * timedelta(1), Fraction(1, 2) + s, x * s),
     "refused": lambda x, s: refusals(x, s),
+    "written by indices": lambda x, s: (put(x, s), put(x.long(), s), put(x.double(), s)),
 }  # fmt: skip
 
 
@@ -58,6 +59,14 @@ def grown(x, s):
     s *= 2
     s += 1.0
     return x * s, s, first
+
+
+def put(x, s):
+    y = x.clone()
+    y[torch.tensor([0])] = s
+    y[torch.tensor([True, False]), ...] = s * 2
+    y[1:] = s
+    return y
 
 
 def refusals(x, s):
@@ -99,7 +108,8 @@ def test_numbers_are_read_at_every_call(use):
         assert close(*results), (value, results)
 
 
-DATA = ("operands", "alpha", "bounds", "one bound", "scaled terms", "clipping", "lerp", "filling")
+DATA = ("operands", "alpha", "bounds", "one bound", "scaled terms", "clipping", "lerp", "filling",
+        "written by indices")  # fmt: skip
 
 
 @pytest.mark.parametrize("use", DATA)

@@ -325,6 +325,8 @@ def setitem(input: Any, item: Any, value: Any) -> None:
     viewed, indices = apply_basic(input, items)
     if not isinstance(value, Value):
         value = input._constant_like(value)
+    elif getattr(value, "wrapped", False):  # a number takes the dtype
+        value = value.to(input.dtype)
     if not indices:
         _write_view(input, viewed, value)
         return
