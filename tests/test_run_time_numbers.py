@@ -51,6 +51,7 @@ USES = {
     "of others": lambda x, s: (timedelta(1) * s, s * timedelta(1), Fraction(1, 2) + s, x * s),
     "refused": lambda x, s: refusals(x, s),
     "written by indices": lambda x, s: (put(x, s), put(x.long(), s), put(x.double(), s)),
+    "quotients with rests": lambda x, s: (divmod(s, 2), divmod(7, s), divmod(s, s), x * s),
 }  # fmt: skip
 
 
@@ -109,7 +110,7 @@ def test_numbers_are_read_at_every_call(use):
 
 
 DATA = ("operands", "alpha", "bounds", "one bound", "scaled terms", "clipping", "lerp", "filling",
-        "written by indices")  # fmt: skip
+        "written by indices", "quotients with rests")  # fmt: skip
 
 
 @pytest.mark.parametrize("use", DATA)

@@ -92,6 +92,18 @@ class RunTimeNumber(Tensor):
     def __rmod__(self, other: Any) -> Any:
         return super().__rmod__(divided(other, self, "float modulo"))
 
+    def __divmod__(self, other: Any) -> Any:
+        if type(other) not in NUMBERS and not isinstance(other, RunTimeNumber):
+            return divmod(float(self), other)
+        other = divisor(other, "float divmod()")
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        if type(other) not in NUMBERS:
+            return divmod(other, float(self))
+        other = divided(other, self, "float divmod()")
+        return other // self, other % self
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return repr(float(self))
 
