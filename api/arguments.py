@@ -1,15 +1,19 @@
 """The arguments of a recorded call: floats replaced by run-time numbers, changes noticed.
 
 The body gets the caller's own containers; only those that hold a float are made anew. What it
-changes in them (`batch["loss"] = loss`) must reach the caller, and replay could not do it.
+changes in them (`batch["loss"] = loss`) must reach the caller, and replay could not do it. Where
+it hands one back or keeps it, that must be the caller's own.
 """
 
 from __future__ import annotations
 
+import gc
 import inspect
+import sys
 from collections.abc import Iterator
 from typing import Any
 
+from .loose_numbers import put
 from .pytree import containers_in, flatten, names_and_members, rebuild, split
 from .tracer.scalars import RunTimeNumber
 
@@ -36,6 +40,34 @@ class GivenArguments:
         if not isinstance(value, tuple):
             self.twins.append((value, made))
         return made
+
+    def handed_back(self, value: Any) -> Any:
+        """What the body returns, with the caller's own containers."""
+        for own, made in self.twins:
+            if value is made:
+                return own
+        found = names_and_members(value)
+        if found is None or not self.twins:
+            return value
+        new = [self.handed_back(item) for item in found[1]]
+        changed = {id(a): b for a, b in zip(found[1], new) if a is not b}
+        if changed and isinstance(value, tuple):
+            return remade(value, new)
+        if changed:
+            put(value, changed)
+        return value
+
+    def give_back(self) -> None:
+        """Whoever keeps a container of ours gets the caller's."""
+        self.call = None
+        owners = {id(made): value for value, made in self.twins}
+        twins = [made for _, made in self.twins]
+        self.twins = []
+        # beside the list: the variable here, and the argument of the count
+        kept = [made for made in twins if sys.getrefcount(made) > 3]
+        for holder in gc.get_referrers(*kept) if kept else ():
+            if holder is not twins and holder is not kept:
+                put(holder, owners)
 
     def container_ids(self) -> set[int]:
         """The containers that can be changed, by id."""

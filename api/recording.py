@@ -101,7 +101,6 @@ class Recording(NumberInputs):
     def run(self, function: Any, given: GivenArguments) -> list[str]:
         """Calls the body; returns what stands against replaying it."""
         recorder = self.recorder
-        args, kwargs = given.call
         before = default_generator.state()
         modes, numbers = modes_now(), self.environment.option_numbers()
         attributes = self.attributes_of_tensors()
@@ -113,13 +112,15 @@ class Recording(NumberInputs):
                 for leaf in self.leaves:
                     if isinstance(leaf, Tensor):
                         recorder.var_of(leaf)
-                self.output = function(*args, **kwargs)
+                self.output = function(*given.call[0], **given.call[1])
         except BaseException:
             given.were_changed()  # the caller gets what the body did until there
+            given.give_back()
             recorder.close()
             replace_loose(self.loose_numbers())
             raise
-        self.recorded_output, self.output = self.output, self.without_numbers(self.output)
+        self.recorded_output = self.output
+        self.output = self.without_numbers(given.handed_back(self.output))
         self.loose = self.loose_numbers()
         drew = (before != default_generator.state()).any()
         problems = [*recorder.problems, *effects.problems, *self.environment.problems]
@@ -130,6 +131,7 @@ class Recording(NumberInputs):
                             "values")  # fmt: skip
         if given.were_changed():
             problems.append("the body changes a container it was given; return a new one")
+        given.give_back()
         if modes_now() != modes:
             problems.append("the body leaves a grad mode or the default dtype changed")
         if not same_items(self.environment.option_numbers(), numbers):
