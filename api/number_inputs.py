@@ -9,10 +9,10 @@ from typing import Any
 from .class_tests import compares_identity, tells_numbers
 from .environment import Environment
 from .ir.dims import has_dims, plain_values
-from .loose_numbers import Loose
+from .loose_numbers import Loose, put
 from .one_object import may_write, seen_twice
 from .plain import same
-from .pytree import flatten, unflatten
+from .pytree import flatten, names_and_members, rebuild
 from .sources import Argument, HyperParameter, Placed, is_same
 from .tracer.recorder import Recorder
 from .tracer.scalars import RunTimeNumber, run_time_number
@@ -23,6 +23,7 @@ class NumberInputs:
     """The run-time numbers of a recording: arguments, hyper-parameters, floats that vary."""
 
     environment: Environment
+    known_containers: set[int]
     leaves: list[Any]
     names: list[str]
     recorder: Recorder
@@ -74,10 +75,23 @@ class NumberInputs:
     def without_numbers(self, output: Any) -> Any:
         """What the caller gets: numbers for those known by name; the one that it gave is itself."""
         leaves: list[Any] = []
-        structure = flatten(output, leaves)
+        flatten(output, leaves)
         if not any(isinstance(leaf, RunTimeNumber) or has_dims(leaf) for leaf in leaves):
             return output
-        return unflatten(structure, iter(map(self.plain_leaf, leaves)))
+        return self.plain_members(output)
+
+    def plain_members(self, value: Any) -> Any:
+        """Containers with numbers are made anew, but those that the body did not make."""
+        found = names_and_members(value)
+        if found is None:
+            return self.plain_leaf(value)
+        names, items = found
+        new = [self.plain_members(item) for item in items]
+        changed = {id(a): b for a, b in zip(items, new) if a is not b}
+        if changed and id(value) in self.known_containers:
+            put(value, changed)
+            return value
+        return rebuild(type(value), names, new) if changed else value
 
     def loose_numbers(self) -> Loose:
         """The run-time numbers of this recording; with it they go, unless somebody holds them."""

@@ -75,3 +75,22 @@ def test_tuples_keep_their_floats_as_data():
     for rate in (1.5, 2.5, 3.5):
         given, product = compiled((torch.ones(2), rate))
         assert given[1] == rate and product.tolist() == [rate, rate]
+
+
+LOG = []
+
+
+def test_beside_numbers():
+    @torch.compile
+    def body(x, given, rate):
+        LOG.append(rate * 2)
+        given["n"] = rate + 1
+        return x * rate, rate, LOG, given
+
+    for k in range(4):
+        given = {"rate": 0.5}
+        found = body(torch.ones(2), given, k * 0.5)
+        assert found[1:] == (k * 0.5, LOG, given)
+        assert found[2] is LOG and found[3] is given
+        assert {type(item) for item in (*LOG, *given.values())} == {float}
+    assert LOG == [0.0, 1.0, 2.0, 3.0]
