@@ -51,6 +51,8 @@ USES = {
     "of others": lambda x, s: (timedelta(1) * s, s * timedelta(1), Fraction(1, 2) + s, x * s),
     "refused": lambda x, s: refusals(x, s),
     "written by indices": lambda x, s: (put(x, s), put(x.long(), s), put(x.double(), s)),
+    "scattered": lambda x, s: (x.scatter(0, torch.tensor([1]), s), x.scatter_(
+        0, torch.tensor([0]), s, reduce="add"), x.scatter(0, torch.tensor([1]), value=s)),
     "quotients with rests": lambda x, s: (divmod(s, 2), divmod(7, s), divmod(s, s), x * s),
 }  # fmt: skip
 

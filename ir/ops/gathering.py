@@ -326,6 +326,8 @@ def scatter(
     """scatter(input, dim, index, src, *, reduce=None); `src` may be a number."""
     dim, index = check_index("scatter", input, dim, index)
     src = value if src is None else src
+    if getattr(src, "wrapped", False):
+        src = float(src)  # a number that is known at run time
     if reduce not in (None, "add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     if isinstance(src, Value):
