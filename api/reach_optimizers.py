@@ -31,13 +31,13 @@ def is_own(name: str) -> bool:
 
 def visit_optimizer(reach: Any, optimizer: Any) -> None:
     """Which groups and parameters it has, and their options; numbers are run-time numbers."""
-    from .optim.optimizer import HOOKS, global_hooks  # loaded: there is one
+    from .optim.optimizer import STEP_HOOKS, global_hooks  # loaded: there is one
 
     reach.optimizers.append(optimizer)
     reach.visit(type(optimizer))
     guard = reach.optimizer_states[id(optimizer)] = OptimizerState(optimizer, reach.names)
     reach.guards += [Own(optimizer, reach.names), Members(optimizer.param_groups), guard]
-    own = [optimizer.__dict__.get(name) for name in HOOKS]
+    own = [optimizer.__dict__.get(name) for name in STEP_HOOKS]
     for table in (*own, *global_hooks):
         if table is not None:
             reach.guards.append(Members(table, "hooks of an optimizer changed"))

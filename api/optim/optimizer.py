@@ -52,10 +52,10 @@ def _default_to_fused_or_foreach(
     return False, False
 
 
-HOOKS = (
-    "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
-    "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks",
-    "_optimizer_load_state_dict_post_hooks",
+STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+_HOOKS = (
+    *STEP_HOOKS, "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks",
 )  # fmt: skip
 _global_pre_hooks: dict[int, Any] = OrderedDict()
 _global_post_hooks: dict[int, Any] = OrderedDict()
@@ -87,7 +87,7 @@ class Optimizer:
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        for name in HOOKS:
+        for name in _HOOKS:
             setattr(self, name, OrderedDict())
         self._patch_step_function()
         if isinstance(params, Tensor):
@@ -108,7 +108,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for name in HOOKS:
+        for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
         self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
