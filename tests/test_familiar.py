@@ -363,3 +363,14 @@ def test_attributes_that_were_left_out(body):
     for _ in range(TIMES):
         assert slopes(lambda name: {}) != want
     assert slopes(given) == want
+
+
+def test_conjugates_are_marked_at_every_call():
+    z = torch.tensor([1 + 2j, 3j])
+
+    def marks(z):
+        return z.is_conj(), z.conj().is_conj(), (z * 2).is_conj()
+
+    for _ in range(3 * TIMES):
+        assert marks(z) == (False, True, False)
+        assert marks(z.conj()) == (True, False, False)

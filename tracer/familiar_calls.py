@@ -56,7 +56,7 @@ class Known:
             watch = Watch(tensors)
             with interpreting(watch):
                 result = function()
-            self.calls[key] = write(watch, result) or NEVER
+            self.calls[key] = (not is_marked(result) and write(watch, result)) or NEVER
             self.pause = 0
             return result
         if len(self.calls) >= MOST_KNOWN:  # looking led to nothing
@@ -123,6 +123,11 @@ def key_of(args: Any, kwargs: Any, tensors: list[Tensor]) -> Any:
     return tuple(key)
 
 
+def is_marked(value: Any) -> bool:
+    """Is it what conj() gives? Written code makes tensors without attributes."""
+    return value.__class__ in PLAIN and value.dtype.is_complex and bool(value.__dict__)
+
+
 def describe(values: Any, key: list[Any], tensors: list[Tensor]) -> bool:
     """Adds to `key` what the values are; False if one is out of the ordinary."""
     for item in values:
@@ -135,7 +140,7 @@ def describe(values: Any, key: list[Any], tensors: list[Tensor]) -> bool:
                     return False
                 based = view.base._requires_grad
             mark = item._mark
-            if mark == "inference" and not state.inference:
+            if (mark == "inference" and not state.inference) or is_marked(item):
                 return False
             array = item._array
             key += (item.dtype, array.shape, array.strides, item._requires_grad, based,
