@@ -20,6 +20,15 @@ def classes_of_arguments(wrap):
 
 
 @scenario
+def marks_of_conjugates(wrap):
+    z = torch.tensor([1 + 2j, 3j])
+    bodies = [lambda z: (z.is_conj(), z * 2), lambda z: (z.conj() * 2, z.conj().is_conj()),
+              lambda z: z.resolve_conj() is z, lambda z: z.conj() * 2]  # fmt: skip
+    return [f(make()) for f in map(wrap, bodies)
+            for make in (lambda: z, z.conj, lambda: z, z.conj, z.conj, lambda: z)]  # fmt: skip
+
+
+@scenario
 def facts_of_arguments(wrap):
     base = data(10)
     kept = data(3, grad=True)

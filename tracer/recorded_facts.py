@@ -20,6 +20,7 @@ FACTS: dict[str, Any] = {
     "_is_view": lambda tensor: is_seen_as_view(tensor),
     "is_inference": lambda tensor: tensor._mark == "inference",
     "retains_grad": lambda tensor: "_retains" in tensor.__dict__,
+    "is_conj": lambda tensor: "_conjugated" in tensor.__dict__,
     "storage_offset": lambda tensor: tensor.storage_offset(),
     "hooks": lambda tensor: hooks_of(tensor),
     "identity": id,
@@ -43,6 +44,7 @@ class FactsSeen:
     """The part of a recorder that notes them."""
 
     computed: Any
+    externals: list[Tensor]
     problems: list[str]
     is_argument: Any = staticmethod(lambda tensor: False)
 
@@ -65,6 +67,13 @@ class FactsSeen:
         elif fact == "data_ptr" or not self.computed(tensor):
             self.problems.append(f"{fact} of a tensor ({place_text()}) differs at each call; pass "
                                  "what the body decides by")  # fmt: skip
+
+    def mark_asked(self, tensor: Tensor, fact: str) -> None:
+        """Code asks for a mark that results have or not, as what they are made of has it."""
+        made_of = self.externals if self.computed(tensor) else [tensor]
+        for outside in made_of:
+            if outside.dtype.is_complex:
+                self.rely_on(outside, fact)
 
     def hash_asked(self, tensor: Tensor) -> None:
         """A tensor is looked up in a set or dict: by identity."""

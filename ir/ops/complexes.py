@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import warn_once
+from ..bind import notify
 from ..op import Decompose, Scalar, define
 from ..types import COMPLEX, DType, TensorType, bool_, broadcast_shapes, default_dtype, type_word
 from ..value import Value, public
@@ -142,7 +143,7 @@ def conj(input: Any) -> Any:
         return input
     result = conj_op(input)
     facts = getattr(result, "__dict__", None)  # Tensors have it, IR values need no mark
-    if facts is not None and not is_conj(input):
+    if facts is not None and "_conjugated" not in input.__dict__:
         facts["_conjugated"] = True
     return result
 
@@ -150,6 +151,7 @@ def conj(input: Any) -> Any:
 @public("is_conj")
 def is_conj(input: Any) -> bool:
     """is_conj(input): was it made by conj()?"""
+    notify("mark_asked", input, "is_conj")
     return bool(getattr(input, "__dict__", {}).get("_conjugated"))
 
 
