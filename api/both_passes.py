@@ -21,8 +21,8 @@ class Split:
     `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
     """
 
-    __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function", "lefts",
-                 "orders", "overwritten", "parts", "passed", "rereads", "shared", "to_leaves",
+    __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function", "handed_on",
+                 "lefts", "orders", "overwritten", "parts", "rereads", "shared", "to_leaves",
                  "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
@@ -38,7 +38,7 @@ class Split:
         written = {o.target for o in function.trace.outputs
                    if o.kind == WRITE and inputs[o.target].kind != RANDOM}  # fmt: skip
         self.overwritten = sorted(written & as_eager.read_inputs)
-        self.passed = handed_on(function.trace, function.held)  # see Note [Handed on]
+        self.handed_on = handed_on(function.trace, function.held)  # see Note [Handed on]
         self.shared: Shared = shared_by(self)
         self.rereads = bool(
             function.held

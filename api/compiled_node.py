@@ -137,7 +137,7 @@ class CompiledFunctionBackward(Node):
     def watch(self, results: Sequence[Tensor]) -> None:
         """Backward will look at inputs and results again."""
         self.watch_inputs()
-        for k, (position, order) in self.split.passed.items():
+        for k, (position, order) in self.split.handed_on.items():
             self.share_memory(results[k], self.inputs[position], order)
         held = [results[k] for k in self.split.function.held]
         if held:

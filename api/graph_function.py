@@ -17,6 +17,7 @@ from .custom_backwards import Customs
 from .executor import Executor, begin
 from .ir import reverse
 from .ir.bind import state
+from .ir.cached import cached_property
 from .ir.graph import RESULT, WRITE, Graph
 from .ir.inline import inline
 from .ir.partition import partition
@@ -63,8 +64,6 @@ class GraphFunction:
         self._split: dict[tuple[int, ...], Split] = {}
         self._reduced: dict[Any, tuple[Executor, tuple[int, ...]]] = {}
         self._led_to: dict[Any, list[int]] = {}
-        self._passed: list[frozenset[int]] | None = None
-        self._handed: dict[int, int] | None = None
         self._grads: dict[Any, tuple[GraphFunction, tuple[int, ...]]] = {}
         results = [o for o in graph.outputs if o.kind == RESULT]
         self.differentiable = [
@@ -123,22 +122,18 @@ class GraphFunction:
             self._led_to[key] = found
         return found
 
-    @property
+    @cached_property
     def passed(self) -> list[frozenset[int]]:
         """By gradient: the results it passes by; see Note [Results on the way]."""
-        if self._passed is None:
-            self._passed = reverse.passed(self.trace, self.differentiable)
-        return self._passed
+        return reverse.passed(self.trace, self.differentiable)
 
-    @property
+    @cached_property
     def handed(self) -> dict[int, int]:
         """The inputs that are handed on as they are, by gradient."""
-        if self._handed is None:
-            places = {item.var: k for k, item in enumerate(self.trace.inputs)}
-            results = [o.var for o in self.trace.outputs if o.kind == RESULT]
-            self._handed = {number: places[results[k]] for number, k
-                            in enumerate(self.differentiable) if results[k] in places}  # fmt: skip
-        return self._handed
+        places = {item.var: k for k, item in enumerate(self.trace.inputs)}
+        results = [o.var for o in self.trace.outputs if o.kind == RESULT]
+        return {number: places[results[k]] for number, k in enumerate(self.differentiable)
+                if results[k] in places}  # fmt: skip
 
     def gradient(
         self, wanted: tuple[int, ...], given: tuple[int, ...]

@@ -32,11 +32,14 @@ def handed_on(graph: Graph, held: Sequence[int]) -> dict[int, tuple[int, list[in
     producers = graph.producers()
     places = {i.var: k for k, i in enumerate(graph.inputs)}
     results = [o.var for o in graph.outputs if o.kind == RESULT]
-    shown = {k: memory_shown(results[k], producers) for k in held}
-    found = {}
-    for k, (root, chain) in shown.items():
-        order = None if is_whole(chain, root) else turned_by(chain, root)
-        if root in places and (order is not None or is_whole(chain, root)):
+    found: dict[int, tuple[int, list[int] | None]] = {}
+    for k in held:
+        root, chain = memory_shown(results[k], producers)
+        if root not in places:
+            continue
+        if is_whole(chain, root):
+            found[k] = places[root], None
+        elif (order := turned_by(chain, root)) is not None:
             found[k] = places[root], order
     return found
 

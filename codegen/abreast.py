@@ -65,8 +65,7 @@ def apply_abreast(lines: Lines, group: list[int], known: Known) -> None:
         return
     instrs = [lines.kernel.instrs[i] for i in group]
     lanes = 1 << (len(group) - 1).bit_length()
-    vector = KernelReader("float32", lanes=lanes, prefix=f"w{lanes}.{group[0]}.")
-    vector.m.lines, vector.m.calls = lines.s.m.lines, lines.s.m.calls
+    vector = lines.reader(lanes)
     with vector.at(group[0]):
         operands = []
         for numbers in zip(*(instr.operands for instr in instrs)):

@@ -57,6 +57,7 @@ class Lines:
         self.nest, self.kernel, self.target = nest, nest.kernel, target
         self.buffer_of = buffer_of
         self.s = KernelReader("float32")
+        self.readers: dict[int, KernelReader] = {1: self.s}
         self.parameters: list[Parameter] = []
         self.arguments: list[Argument] = []
         self.named: dict[Any, str] = {}
@@ -65,6 +66,14 @@ class Lines:
         self.marks: list[str] = []
         self.inner: list[Part] = []  # loops inside lines; see emit.Skeleton
         self.head = ""
+
+    def reader(self, lanes: int) -> KernelReader:
+        """The reader of vectors that wide; all of them add to the same lines."""
+        if lanes not in self.readers:
+            made = KernelReader("float32", lanes=lanes, prefix=f"w{lanes}.")
+            made.m.lines, made.m.calls = self.s.m.lines, self.s.m.calls
+            self.readers[lanes] = made
+        return self.readers[lanes]
 
     # -- parameters ------------------------------------------------------------------------
 

@@ -76,7 +76,6 @@ class Vectors(Lines):
         self.register = target.lanes("float")
         self.wide = self.lanes()
         self.streamed = streamed(nest, self.axis, self.wide, buffer_of, target)
-        self.readers: dict[int, KernelReader] = {1: self.s}
         self.v: KernelReader = self.s
         self.mask: str | None = None
         self.begun: dict[int, tuple[str, frozenset[int]]] = {}
@@ -92,14 +91,6 @@ class Vectors(Lines):
         if crossed or weight > HUGE or (self.nest.form == "column" and folds > FOLDS):
             return self.register
         return self.register * (2 if weight > HEAVY or folds > FOLDS else 4)
-
-    def reader(self, lanes: int) -> KernelReader:
-        """The reader of vectors that wide; all of them add to the same lines."""
-        if lanes not in self.readers:
-            made = KernelReader("float32", lanes=lanes, prefix=f"w{lanes}.")
-            made.m.lines, made.m.calls = self.s.m.lines, self.s.m.calls
-            self.readers[lanes] = made
-        return self.readers[lanes]
 
     def tail_lanes(self) -> int:
         """Lanes of the loop over what is left: a register with a mask, or 1."""

@@ -198,11 +198,10 @@ def shown_whole(joint: Graph, producers: dict[Var, Node], shared: set[Var]) -> d
         root, chain = memory_shown(output.var, producers)
         if output.kind != RESULT or not chain or root in shared:
             continue
-        order = turned_by(chain, root)
         if is_whole(chain, root):
             attrs = (("size", root.shape),)
             found[root] = Node(TABLE["view"], (output.var,), (root,), attrs, chain[0].place)
-        elif order is not None:
+        elif (order := turned_by(chain, root)) is not None:
             attrs = (("dims", tuple(np.argsort(order).tolist())),)
             found[root] = Node(TABLE["permute"], (output.var,), (root,), attrs, chain[0].place)
     return found

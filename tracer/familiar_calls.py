@@ -140,10 +140,12 @@ def describe(values: Any, key: list[Any], tensors: list[Tensor]) -> bool:
                     return False
                 based = view.base._requires_grad
             mark = item._mark
-            if (mark == "inference" and not state.inference) or is_marked(item):
+            if mark == "inference" and not state.inference:
                 return False
-            array = item._array
-            key += (item.dtype, array.shape, array.strides, item._requires_grad, based,
+            array, dtype = item._array, item.dtype
+            if dtype.is_complex and is_marked(item):
+                return False
+            key += (dtype, array.shape, array.strides, item._requires_grad, based,
                     mark.__class__)  # fmt: skip
             tensors.append(item)
         elif kind in _ATOMS:

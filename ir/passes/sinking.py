@@ -99,12 +99,12 @@ def below_permutes(node: Node, operands: list[Any], producers: Producers) -> Any
 def permutes_cancelled(graph: Graph) -> set[Var]:
     """Results of pointwise ops whose operands are permuted alike, and which are permuted again, or
     lead to such ones alone."""
-    producers, readers, orders = graph.producers(), readers_of(graph), permuted_by(graph)
+    readers, orders = readers_of(graph), permuted_by(graph)
     found: set[Var] = set()
-    seen = {o.var for o in graph.outputs}
+    handed_out = {o.var for o in graph.outputs}
     for node in reversed(graph.nodes):
         var = node.outputs[0]
-        if var not in orders or producers[var].op.name == "permute" or var in seen:
+        if var not in orders or node.op.name == "permute" or var in handed_out:
             continue
         if all(reader.op.name == "permute" or reader.outputs[0] in found
                for reader in readers[var]):  # fmt: skip
