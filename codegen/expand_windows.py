@@ -132,7 +132,10 @@ def turning_pays(channels: int, outputs: int, size: int, out: int) -> bool:
 
 def correlated(grad: Any, weight: Any, size: Ints, padding: Ints, dilation: Ints,
                groups: int) -> Any:  # fmt: skip
-    """The input's gradient with strides of 1: a convolution with the kernel turned round."""
+    """The input's gradient with strides of 1: a convolution with the kernel turned round.
+
+    Windows are gone through backwards, rather than the kernel: its runs are long, and are packed.
+    """
     kernel, out = tuple(weight.shape[2:]), tuple(grad.shape[2:])
     batch, outputs, channels = grad.shape[0], grad.shape[1] // groups, weight.shape[1]
     low = [d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)]
@@ -141,14 +144,17 @@ def correlated(grad: Any, weight: Any, size: Ints, padding: Ints, dilation: Ints
     if grad is None:
         return None
     steps = strides_of(tuple(weight.shape))
-    inner = steps[2:]
-    matrix = WINDOW(weight, size=(groups, channels, outputs, *kernel),
-                    strides=(outputs * steps[0], steps[1], steps[0], *(-s for s in inner)),
-                    offset=sum(s * (k - 1) for s, k in zip(inner, kernel)))  # fmt: skip
     shape = (groups, channels, outputs, *kernel)
+    matrix = WINDOW(weight, size=shape, offset=0,
+                    strides=(outputs * steps[0], steps[1], steps[0], *steps[2:]))  # fmt: skip
     matrix = matrix.view((1, *shape)).expand((batch, *shape))
-    seen = windows(grad, kernel, (1,) * len(kernel), dilation, size)
-    columns = seen.view((batch, groups, outputs, *kernel, *size))
+    lead, *inner = strides_of(tuple(grad.shape))[1:]
+    columns = WINDOW(
+        grad, size=(batch, groups, outputs, *kernel, *size),
+        strides=(lead * grad.shape[1], lead * outputs, lead,
+                 *(-s * d for s, d in zip(inner, dilation)), *inner),
+        offset=sum(s * d * (k - 1) for s, d, k in zip(inner, dilation, kernel)),
+    )  # fmt: skip
     product = CONTRACTION(matrix, columns, batch=2, inner=1 + len(kernel))
     return product.view((batch, groups * channels, *size))
 

@@ -18,6 +18,7 @@ from .gemm_base import ELEMENT, SIZE, Kernel, KernelText, Matmul
 from .gemm_blocked import Blocked, Tall, meet
 from .gemm_core import core_symbol, core_text, fold_symbol, fold_text, turn_symbol
 from .gemm_deep import Deep
+from .gemm_fold import gathered
 from .gemm_kinds import Direct, Dot, Packed, Row, Walked
 from .gemm_strips import Flipped, Strips
 from .gemm_walk import walk_symbol
@@ -147,7 +148,7 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
     kinds = [kind for kind in possible(p) if not (in_place and kind.stores_sums)]
     if not kinds:
         raise ValueError(f"{p.name}: C has strides {p.c}; one of them must be 1, so copy it first")
-    if Walked in kinds and p.fold is not None and target.roomy:
+    if Walked in kinds and p.fold is not None and is_walked(p, target):
         return Walked
     short, b_bytes = min(p.m, p.n), p.k * max(p.m, p.n) * SIZE[ELEMENT[p.dtype]]
     if Row in kinds and is_streamed(p, target):
@@ -169,6 +170,19 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
     if Direct in kinds and (p.k == 0 or b_bytes <= 2**17 or is_skinny(p, target)):
         return Direct
     return Packed
+
+
+def is_walked(p: Matmul, target: Target) -> bool:
+    """Are there windows enough, for an A that is turned as a whole before they are read?
+
+    GF/s of one thread of a Zen 4 without AVX-512, walked and packed: 512x49x4608 45 and 52,
+    64x147x100352 55 and 61, 256x196x2304 67 and 67, 512x392x4608 74 and 75.
+    """
+    if target.roomy:
+        return True
+    q = gathered(p)
+    small = q.m * q.k * SIZE[ELEMENT[p.dtype]] <= target.l2
+    return target.vector_bits == 256 and (q.n >= 192 or small)
 
 
 def is_streamed(p: Matmul, target: Target) -> bool:
@@ -229,12 +243,20 @@ def is_deep(p: Matmul) -> bool:
 
 
 def is_read_once(p: Matmul, target: Target) -> bool:
-    """Are there few rows for a B that does not stay in cache?"""
+    """Are there few rows for a B that does not stay in cache?
+
+    GF/s of one thread of a Zen 4 without AVX-512 (L2 of 1 MB), whose rows of B meet, blocked and
+    packed: 8 x 1024 x 1024 52 and 42, 12 x 1024 x 1024 34 and 47, 16 x 4096 x 4096 47 and 40.
+    """
     q = next(q for q in orientations(p) if Blocked.can(q))
     b_bytes = q.k * q.n * SIZE[ELEMENT[p.dtype]]
-    if not target.roomy:
-        return q.m < (6 if meet(q.b[0], q) else 24) and b_bytes > 2**18
-    return q.m <= 24 and b_bytes > 2**18
+    most = 24 if target.roomy else 23
+    if not target.roomy and meet(q.b[0], q):
+        if target.l2 < 2**20:
+            most = 5
+        elif b_bytes <= 8 * target.l2:
+            most = 8
+    return q.m <= most and b_bytes > 2**18
 
 
 def is_tall(p: Matmul, target: Target) -> bool:

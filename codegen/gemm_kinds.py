@@ -280,7 +280,7 @@ class Walked(Packed):
     def chunking(self) -> dict[str, int]:
         """How the product is shared out: strips of rows, columns of a cell."""
         full, strips = self.walk.strips(self.m)
-        return {"mchunk": full, "wide": strips, "nchunk": self.walk.cell_columns(self.n)}
+        return {"mchunk": full, "wide": strips, "nchunk": self.walk.cell_columns(self.m, self.n)}
 
 
 def chunk_shape(m: int, n: int, k: int, core: Core) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Products with windows of an image, read in place; for CPUs whose caches have room.
+"""Products with windows of an image, read in place.
 
 An element of such a B is at rows[k] + columns[j] (gemm_fold.py), so it can be broadcast from where
 it is: no window is ever copied. Vectors lie along the rows of C, so A is turned into panels first;
@@ -34,7 +34,8 @@ class Walk:
     most: int = 3  # vectors of a tile
     depth: int = 128  # of k in a block
     most_columns: int = 512  # of a cell
-    cells: int = 8
+    cells: int = 8  # at least, for threads to share
+    by_strips: bool = False  # are there so many strips that they are shared out first?
 
     @property
     def name(self) -> str:
@@ -49,9 +50,9 @@ class Walk:
         return [Tile(self.element, self.lanes, self.rows, v) for v in range(1, self.most + 1)]
 
     def strips(self, m: int) -> tuple[int, int]:
-        """(strips of the most vectors, all strips) of C's rows: no strip has one but a single."""
+        """(strips of the most vectors, all strips) of C's rows; others have one vector less."""
         vectors = -(-m // self.lanes)
-        less = {0: 0, 1: 2, 2: 1}[vectors % self.most] if vectors > 1 else 1
+        less = -vectors % self.most if vectors > 1 else 1
         full = (vectors - less * (self.most - 1)) // self.most if vectors > 1 else 0
         return full, full + less
 
@@ -60,9 +61,10 @@ class Walk:
         vectors = -(-m // self.lanes)
         return vectors * self.lanes * k + core.slack + k * 8 // core.size + 64
 
-    def cell_columns(self, n: int) -> int:
+    def cell_columns(self, m: int, n: int) -> int:
         """Enough for each block of a panel to be used often, few enough for all threads."""
-        return max(64, min(self.most_columns, -(-n // (self.cells * 32)) * 32))
+        parts = -(-self.cells // self.strips(m)[1]) if self.by_strips else self.cells
+        return max(64, min(self.most_columns, -(-n // (parts * 32)) * 32))
 
     # --- lines of tiles ---
 
@@ -128,9 +130,19 @@ def walk_symbol(element: str) -> str:
     return f"wengert_gemm_walk_{SHORT[element]}"
 
 
+# 16 registers have room for 6 x 2 sums. GF/s of one thread of a Zen 4 without AVX-512, forward,
+# input's and weight's gradient, batch 8 (walked; packed; oneDNN):
+#   128 channels of 28 x 28, 3 x 3             79 81 79   76 78 75   79 81 72
+#   256 channels of 14 x 14, 3 x 3             79 78 84   76 74 79   81 82 73
+#   64 to 128 channels of 56 x 56, 3 x 3 / 2   70 69 69   62 68 60   69 60 66
+#   6 to 16 channels of 14 x 14, 5 x 5         71 51 72   58 48 43   31 19 21
+# Each panel of a strip is read for every range of columns, so there should be few (512 channels of
+# 7 x 7: 74 73 78, with a range for each of eight cells 67 64 77).
 @cache
 def walk(element: str, target: Target = DEFAULT) -> Walk:
-    return Walk(element, target.lanes(element))
+    if target.registers >= 32:
+        return Walk(element, target.lanes(element))
+    return Walk(element, target.lanes(element), 6, 2, 256, 480, by_strips=True)
 
 
 @cache

@@ -309,6 +309,23 @@ def test_blocks_of_a_have_no_gaps(target):
     assert m * k <= core.work_elements(m, n, k) <= m * k + 20 * core.slack
 
 
+@pytest.mark.parametrize("m,n,l2,kind", [
+    (8, 1024, 1 << 19, "packed"), (8, 1024, 1 << 20, "blocked"), (12, 1024, 1 << 20, "packed"),
+    (12, 4096, 1 << 19, "packed"), (12, 4096, 1 << 20, "blocked"), (12, 1000, 1 << 19, "blocked"),
+])  # fmt: skip
+def test_rows_that_meet_are_packed_sooner_in_small_caches(m, n, l2, kind):
+    product = gemm.Matmul("product", "float32", m, n, n, (n, 1), (n, 1), (n, 1))
+    assert gemm.choose(product, Target(l2=l2)).kind == kind
+
+
+def test_slices_of_columns_where_a_stays_in_cache():
+    """Each slice reads all of A again."""
+    core, roomy = gemm_core.Core("float", Target()), gemm_core.Core("float", ROOMY)
+    assert core.wide(288, 3000, 300) and not core.wide(768, 3072, 768)
+    assert core.wide(64, 25088, 576) and not core.wide(64, 100, 576)
+    assert not roomy.wide(2 * roomy.block_rows, 3000, 30)
+
+
 @pytest.mark.parametrize("shape,layout", [
     ((300, 200, 400), "N"), ((90, 80, 100), "N"), ((1, 2000, 700), "N"), ((3, 900, 700), "N"),
     ((6, 900, 700), "N"), ((900, 16, 700), "T"), ((16, 16, 5000), "N"), ((24, 10, 7000), "T"),

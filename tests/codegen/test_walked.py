@@ -84,17 +84,29 @@ def test_turned_weights_sums_and_tails(matmul, rng, kind):
     np.testing.assert_allclose(got, want + old + bias[:, None, None], rtol=0, atol=2e-4)
 
 
-def test_strips_of_rows_cover_all():
-    described = walk("float", ROOMY)
+@pytest.mark.parametrize("target", [ROOMY, Target()], ids=lambda target: target.name)
+def test_strips_of_rows_cover_all(target):
+    described = walk("float", target)
     for m in range(1, 700):
         full, strips = described.strips(m)
-        vectors = -(-m // 16)
-        others = strips - full
-        assert full * 3 + others * (2 if vectors > 1 else 1) == vectors and others <= 2
+        vectors = -(-m // described.lanes)
+        others, less = strips - full, described.most - 1 if vectors > 1 else 1
+        assert full * described.most + others * less == vectors and others < described.most
 
 
-def test_windows_are_walked_where_caches_have_room(rng):
-    image = rng.standard_normal((2, 3, 9, 9)).astype(np.float32)
-    product = forward(np.zeros((8, 3, 3, 3), np.float32), image, (3, 3), (1, 1))
-    assert gemm.choose(product, ROOMY) is gemm.Walked
-    assert gemm.choose(product, Target()) is gemm.Packed
+def test_many_strips_are_shared_out_before_columns():
+    described = walk("float", Target())
+    assert described.cell_columns(512, 392) >= 392
+    assert described.cell_columns(16, 392) < 392 / 4
+
+
+def test_windows_are_walked_where_there_are_enough(rng):
+    """All where caches have room; else not few windows for a large weight, turned as a whole."""
+    image = rng.standard_normal((2, 600, 9, 9)).astype(np.float32)
+    large, small = (np.zeros((m, 600, 3, 3), np.float32) for m in (300, 8))
+    for weight in (large, small):
+        assert gemm.choose(forward(weight, image, (3, 3), (1, 1)), ROOMY) is gemm.Walked
+    assert gemm.choose(forward(small, image, (3, 3), (1, 1)), Target()) is gemm.Walked
+    assert gemm.choose(forward(large, image, (3, 3), (1, 1)), Target()) is gemm.Packed
+    many = rng.standard_normal((8, 600, 9, 9)).astype(np.float32)
+    assert gemm.choose(forward(large, many, (3, 3), (1, 1)), Target()) is gemm.Walked
