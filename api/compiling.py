@@ -26,6 +26,7 @@ from .dropped import Dropped
 from .dynamic import DynamicShapes
 from .executor import begin, improve
 from .hooks_inside import NEW, HooksInside
+from .inside_autocast import call_inside
 from .inspection import FAULT, MAX_KINDS, Failure, Inspected
 from .ir.bind import state
 from .ir.events import log
@@ -116,8 +117,7 @@ class CompiledFunction(Inspected):
         if self.body.eager and self.body.is_eager(args, kwargs):
             return self.function(*args, **kwargs)
         if state.top is not state.bottom and state.top is not state.marking:
-            # inside another recording or transform: inline
-            return self.function(*args, **kwargs)
+            return call_inside(self, args, kwargs)
         if ANOMALY:
             return self.run_eagerly(args, kwargs)
         call, leaves = (args, kwargs), list[Any]()
@@ -381,7 +381,7 @@ class CompiledFunction(Inspected):
             self.specialised.clear()
             self.keep.clear()
             self.events.clear()
-            self.dropped, self.failure = Dropped(), None
+            self.dropped, self.failure, self.casting = Dropped(), None, {}
             self.body = Body(self.function, self.name, self.warn_of_fault, self.settings)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

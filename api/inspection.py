@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from .arguments import leaf_names
@@ -36,11 +38,17 @@ class Inspected:
     body: Any
     dropped: Any
     events: list[str]
+    casting: Mapping[Any, Any] = MappingProxyType({})  # by dtype; see Note [Calls inside autocast]
     failure: Failure | None = None
+
+    def all_traces(self) -> list[Any]:
+        """Its traces, and then those of calls inside autocast."""
+        own = [trace for traces in self.traces.values() for trace in traces]
+        return own + [t for function in self.casting.values() for t in function.all_traces()]
 
     def newest(self) -> Any:
         """The trace made last, or None."""
-        found = [t for traces in self.traces.values() for t in traces]
+        found = self.all_traces()
         return found[-1] if found else None
 
     @property
@@ -50,7 +58,7 @@ class Inspected:
                 "listing")  # fmt: skip
 
     def latest(self) -> Any:
-        found = [t for traces in self.traces.values() for t in traces]
+        found = self.all_traces()
         if not found:
             why = next(iter(self.refusals.values()), "call it first")
             raise RuntimeError(f"{self.name} has no compiled trace: {why}")
@@ -92,9 +100,10 @@ class Inspected:
         if self.body.calls:
             lines += self.body.describe()
         lines += [f"  {event}" for event in self.events]
-        if len(lines) == 1:
+        if len(lines) == 1 and not self.casting:
             lines.append("  not called yet")
-        return "\n".join(lines)
+        inside = [function.explain() for function in self.casting.values()]
+        return "\n".join((lines if len(lines) > 1 else []) + inside)
 
     def report(self, path: str) -> str:
         """Writes one HTML page with all stages side by side; returns its path.

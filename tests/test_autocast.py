@@ -3,6 +3,7 @@
 import pytest
 import wengert as torch
 import wengert.nn.functional as F
+from wengert.utils.checkpoint import checkpoint
 
 LOW, SINGLE = torch.bfloat16, torch.float32
 HALVES = [torch.bfloat16, torch.float16]
@@ -102,3 +103,17 @@ def test_recurrent_layers(layer, given, wanted):
     assert output.dtype is wanted
     output.float().sum().backward()
     assert {p.grad.dtype for p in model.parameters()} == {SINGLE}
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints_compute_again_as_they_did(reentrant):
+    model = torch.nn.Linear(3, 3)
+
+    def gradients(*how):
+        x = matrix(SINGLE).requires_grad_()
+        with torch.autocast("cpu", dtype=LOW):
+            y = checkpoint(model, x, use_reentrant=reentrant) if how else model(x)
+        y.float().square().sum().backward()
+        return x.grad
+
+    assert torch.equal(gradients("again"), gradients())

@@ -55,6 +55,12 @@ class _Casting:
         return getattr(self.below, name)
 
 
+def is_plainly_cast(interpreter: Any) -> bool:
+    """Does it cast for ops that run at once?"""
+    return isinstance(interpreter, _Casting) and (
+        interpreter.below is state.bottom or interpreter.below is state.marking)  # fmt: skip
+
+
 def one_dtype(operands: Iterable[Any]) -> tuple[Any, ...]:
     """The operands of a product; doubles, which are not cast, go with doubles only."""
     operands = tuple(operands)
@@ -116,6 +122,11 @@ class autocast:
                 return function(*args, **kwargs)
 
         return casting
+
+
+def autocast_now() -> autocast:
+    """The mode that is on, or off, as a context to be entered later."""
+    return autocast("cpu", get_autocast_dtype("cpu"), is_autocast_enabled("cpu"))
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: DType | None = None) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
+from ..amp import autocast_now
 from ..autograd import backward
 from ..ir.bind import state
 from ..tracer.function import Function
@@ -74,6 +75,7 @@ class Frame:
                  early_stop: bool):  # fmt: skip
         self.function, self.args, self.kwargs = function, args, kwargs
         self.state, self.contexts, self.early_stop = state, contexts, early_stop
+        self.casting = autocast_now()
         self.count = 0
         self.values: dict[int, Any] = {}
 
@@ -98,7 +100,7 @@ class Frame:
                 raise _EnoughSaved
 
         hooks = Recomputing(keep, None)  # nobody differentiates this graph
-        again = (random_state(self.state), enable_grad(), hooks, self.contexts[1])
+        again = (random_state(self.state), enable_grad(), self.casting, hooks, self.contexts[1])
         with suppress(_EnoughSaved), ExitStack() as stack:
             for context in again:
                 stack.enter_context(context)
@@ -121,6 +123,7 @@ class CheckpointFunction(Function):
                           stacklevel=4)  # fmt: skip
         ctx.function = function
         ctx.state = state_of(default_generator) if preserve else None
+        ctx.casting = autocast_now()
         ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
         ctx.places = [k for k, arg in enumerate(args) if isinstance(arg, Tensor)]
         ctx.save_for_backward(*(args[k] for k in ctx.places))
@@ -132,7 +135,7 @@ class CheckpointFunction(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors):
             inputs[place] = tensor.detach()
             inputs[place].requires_grad = tensor.requires_grad
-        with random_state(ctx.state), enable_grad():
+        with random_state(ctx.state), enable_grad(), ctx.casting:
             outputs = ctx.function(*inputs)
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
         pairs = [(out, grad) for out, grad in zip(outputs, grads)
