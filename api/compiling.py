@@ -272,9 +272,9 @@ class CompiledFunction(Inspected):
             self.varying.fix(floats)
             self.forget_shortcuts()
             return
-        if NEW in recording.problems:
+        if {*recording.problems} == {NEW}:
             return
-        reason = recording.problems[0] if recording.problems else "unknown reason"
+        reason = next((r for r in recording.problems if r != NEW), "unknown reason")
         if any(words in reason for words in WARM):
             self.warmups[key] = self.warmups.get(key, 0) + 1
             if self.warmups[key] < MAX_WARMUPS:

@@ -94,3 +94,42 @@ def test_a_hook_that_comes_later_is_seen():
     f(torch.ones(3))
     assert log == [1, 1]
     assert p.grad.tolist() == [6, 6, 6]
+
+
+def on_a_module(model):
+    model.register_full_backward_hook(lambda module, given, grads: (given[0] * SCALE,))
+
+
+def on_a_module_before(model):
+    model.register_full_backward_pre_hook(lambda module, grads: (grads[0] * SCALE,))
+
+
+def on_a_value(model):
+    model.register_forward_hook(
+        lambda module, given, y: y.register_hook(lambda g: g * SCALE) and None
+    )
+
+
+@pytest.mark.parametrize("register", [on_a_module, on_a_module_before, on_a_value])
+def test_hooks_that_each_call_makes_do_not_record_each_call(register):
+    def run(wrap):
+        global SCALE
+        torch.manual_seed(0)
+        model, found = torch.nn.Linear(3, 3), []
+        register(model)
+
+        def body(x):
+            model(x.sin()).sum().backward()
+
+        f = wrap(body)
+        for k in range(6):
+            SCALE = 2.0 + k // 2
+            x = torch.full((2, 3), k + 1.0).requires_grad_()
+            f(x)
+            found += [x.grad.tolist(), model.weight.grad.tolist()]
+        return found, f
+
+    (eager, _), (compiled, f) = run(lambda f: f), run(torch.compile)
+    assert compiled == eager
+    assert "a hook or retain_grad() on a value inside" in f.explain()
+    assert len(f.refusals) == 1 and len(f.hooks.known) <= 2
