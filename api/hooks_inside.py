@@ -18,7 +18,9 @@ from .plain import is_library
 from .quiet_code import is_quiet
 
 LOUD = "a hook that backward runs inside may do more than compute; call backward outside"
+ALWAYS_NEW = "hooks that backward runs inside are others at each call; register them once, outside"
 NEW = "a hook that backward runs inside reads values of Python's; later calls compare them"
+MAX_ROUNDS = 8  # recordings of a function that saw new hooks
 
 
 class HooksInside:
@@ -26,6 +28,7 @@ class HooksInside:
 
     def __init__(self) -> None:
         self.known: list[Any] = []
+        self.rounds = 0
 
     def problem(self, hooks: Sequence[Any]) -> str:
         """What stands against replaying a call in which these ran."""
@@ -34,8 +37,13 @@ class HooksInside:
         known = {id(hook) for hook in self.known}
         new = [hook for hook in dict.fromkeys(hooks) if id(hook) not in known
                and can_change(Environment(hook, []))]  # fmt: skip
+        if not new:
+            return ""
+        self.rounds += 1
+        if self.rounds > MAX_ROUNDS:
+            return ALWAYS_NEW
         self.known += new
-        return NEW if new else ""
+        return NEW
 
 
 def only_computes(hook: Any) -> bool:

@@ -133,3 +133,20 @@ def test_hooks_that_each_call_makes_do_not_record_each_call(register):
     assert compiled == eager
     assert "a hook or retain_grad() on a value inside" in f.explain()
     assert len(f.refusals) == 1 and len(f.hooks.known) <= 2
+
+
+def test_hooks_of_parameters_that_each_call_makes_do_not_record_for_ever():
+    p = torch.ones(3).requires_grad_()
+
+    def body(x):
+        handle = p.register_hook(lambda g: g * SCALE)
+        (p * x).sum().backward()
+        handle.remove()
+
+    global SCALE
+    f = torch.compile(body)
+    for k in range(12):
+        SCALE, p.grad = k + 1.0, None
+        f(torch.ones(3))
+        assert p.grad.tolist() == [k + 1.0] * 3
+    assert "are others at each call" in f.explain() and len(f.hooks.known) < 12
