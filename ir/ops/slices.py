@@ -84,7 +84,7 @@ slice_op = view(
         zeros(self_type), grad, dim=dim, start=start, stop=stop, step=step)),
 )  # fmt: skip
 slice_scatter: Op = define(
-    "slice_scatter", "self src -> result", moves_data=True, shown={"stop": "end"},
+    "slice_scatter", "self src -> result", moves_data=True, batch="shift", shown={"stop": "end"},
     numpy=lambda x, src, *, dim, start, stop, step=1: _scatter_into(
         x, src, at(dim, slice(start, stop, step))),
     infer=lambda self, src, **_: self,

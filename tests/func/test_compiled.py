@@ -84,3 +84,20 @@ def test_transforms_around_compiled_functions(around, hooked, make):
         with packed if hooked else contextlib.nullcontext():
             found = AROUND[around](compiled, x)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_each_example_are_one_trace_for_all_sizes():
+    model = nn.Linear(3, 2)
+
+    def loss(weights, x):
+        return func.functional_call(model, weights, (x[None],))[0].square().mean()
+
+    def each(x):
+        weights = {name: p.detach() for name, p in model.named_parameters()}
+        return func.vmap(func.grad(loss), (None, 0))(weights, x)
+
+    compiled = torch.compile(each)
+    for size in (5, 6, 7, 9, 5):
+        x = data(size, 3, k=size)
+        torch.testing.assert_close(compiled(x), each(x))
+    assert "symbolic trace" in compiled.explain() and "specialise" not in compiled.explain()
