@@ -10,7 +10,6 @@ Note [Errors in native code]
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import os
@@ -35,6 +34,7 @@ from .ir.places import user_level
 from .ir.types import default_dtype
 from .kinds import leaf_key
 from .loose_numbers import replace_loose
+from .methods import bound, copied, reduced
 from .one_object import OneObject, containers_of
 from .packing import PackFailed
 from .paths import Path
@@ -385,14 +385,16 @@ class CompiledFunction(Inspected):
             self.body = Body(self.function, self.name, self.warn_of_fault, self.settings)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        if instance is None:
-            return self
-        bound = instance.__dict__.get(f"_compiled_{self.name}")
-        if bound is None:
-            bound = type(self)(self.function.__get__(instance, owner), self.options)
-            with contextlib.suppress(AttributeError):  # an object with slots: bind at each access
-                object.__setattr__(instance, f"_compiled_{self.name}", bound)
-        return bound
+        return self if instance is None else bound(self, instance, owner)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return copied(self, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return reduced(self)
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}>"
