@@ -38,7 +38,6 @@ from .methods import bound, copied, reduced
 from .one_object import OneObject, containers_of
 from .packing import PackFailed
 from .paths import Path
-from .plain import is_plain
 from .pytree import flatten
 from .recording import Recording
 from .replay import MISS, Trace
@@ -50,7 +49,6 @@ from .tracer.hooks import active
 from .tracer.recorded import Refused
 from .tracer.recorder import Recorder
 from .tracer.tape import ANOMALY
-from .tracer.tensor import Tensor
 from .varying import Varying
 
 MAX_TRACES = 64  # of one kind of call
@@ -99,7 +97,6 @@ class CompiledFunction(Inspected):
         self.varying = Varying()  # floats that are read at each call, beside arguments
         self.containers = OneObject()
         self.hooks = HooksInside()
-        self.keep: list[Any] = []  # objects whose identity is part of a key
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -208,7 +205,8 @@ class CompiledFunction(Inspected):
 
     def run_body(self, key: Any, args: Any, kwargs: Any) -> Any:
         """A call that can't do without Python: its arithmetic runs in compiled segments."""
-        if self.refusals[key].startswith(FAULT):
+        self.dropped.again.add(key)
+        if self.refusals.get(key, "").startswith(FAULT):
             return self.run_eagerly(args, kwargs)
         return self.body(key, args, kwargs)
 
@@ -229,8 +227,8 @@ class CompiledFunction(Inspected):
             if len(self.traces.get(key, ())) >= MAX_TRACES:
                 self.refusals[key] = f"more than {MAX_TRACES} traces for one kind of call"
                 return self.run_body(key, *call)
+            self.dropped.make_room(self, MAX_KINDS)
             self.varying.learn(trace for found in self.traces.values() for trace in found)
-            self.keep.extend(x for x in leaves if not (isinstance(x, Tensor) or is_plain(x)))
             return self.record_call(key, call, structure, leaves, why)
 
     def record_call(self, key: Any, call: Any, structure: Any, leaves: list[Any], why: str) -> Any:
@@ -379,7 +377,6 @@ class CompiledFunction(Inspected):
             self.varying = Varying()
             self.containers = OneObject()
             self.specialised.clear()
-            self.keep.clear()
             self.events.clear()
             self.dropped, self.failure, self.casting = Dropped(), None, {}
             self.body = Body(self.function, self.name, self.warn_of_fault, self.settings)

@@ -5,6 +5,7 @@ Note [Kinds that come once]
     recording takes a thousand times what an eager call takes, and nothing is ever replayed. So once
     many kinds were dropped that never came again, a new one runs eagerly until it has been seen
     before: twice, and twice as often with each such number of kinds that were recorded in vain.
+    So it is with kinds that were refused, which are as many at most.
 """
 
 from __future__ import annotations
@@ -22,11 +23,38 @@ class Dropped:
     def __init__(self) -> None:
         self.count = self.idle = 0
         self.seen: dict[Any, int] = {}  # how often kinds came that were not recorded
+        self.again: set[Any] = set()  # refused kinds that came once more
 
     def add(self, traces: list[Any]) -> None:
         """The traces of a kind are no longer kept."""
         self.count += 1
         self.idle += not any(trace.hits for trace in traces)
+
+    def make_room(self, function: Any, most: int) -> None:
+        """Forgets kinds of `function` that gave no trace, beyond `most`, the oldest first.
+
+        Those that came again since stay for another round.
+        """
+        refusals, warmups = function.refusals, function.warmups
+        while len(refusals) >= most:
+            key, reason = next(iter(refusals.items()))
+            del refusals[key]
+            if key in self.again:
+                self.again.discard(key)
+                refusals[key] = reason
+            else:
+                function.body.pays.pop(key, None)
+                self.forget(function, key)
+        while len(warmups) >= most:
+            key = next(iter(warmups))
+            del warmups[key]
+            if key not in function.traces and key not in refusals:
+                self.forget(function, key)
+
+    def forget(self, function: Any, key: Any) -> None:
+        function.dynamic.forget(key)
+        self.count += 1
+        self.idle += 1
 
     @property
     def needed(self) -> int:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import weakref
 from typing import NamedTuple
 
 import pytest
@@ -231,3 +232,29 @@ def test_kinds_that_come_once_are_not_recorded_for_ever(monkeypatch):
     fn.cache_clear()
     fn(torch.ones(2), 1)
     assert len(fn.traces) == 1
+
+
+def test_refused_kinds_that_never_come_again_are_not_recorded_for_ever(monkeypatch):
+    monkeypatch.setattr(sys.modules["wengert.compiling"], "MAX_KINDS", 8)
+    monkeypatch.setattr(sys.modules["wengert.dropped"], "MAX_IDLE", 4)
+    recorded, record_call = [], CompiledFunction.record_call
+    monkeypatch.setattr(CompiledFunction, "record_call", lambda self, key, *rest: (
+        recorded.append(key), record_call(self, key, *rest))[1])  # fmt: skip
+
+    class Options:
+        count = 0
+
+    def count_up(x, k, options):
+        options.count += k
+        return x * options.count
+
+    fn, kept = torch.compile(count_up), Options()
+    known = []
+    for k in range(64):
+        options = Options()
+        assert fn(torch.ones(2), k, options).tolist() == [k, k] and options.count == k
+        fn(torch.ones(2), 1, kept)
+        known.append(weakref.ref(options))
+    assert kept.count == 64 and len(recorded) < 40 and len(fn.refusals) <= 8
+    del options
+    assert sum(ref() is not None for ref in known) <= 8
