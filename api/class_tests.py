@@ -3,7 +3,8 @@
 While recording, a float argument is a `RunTimeNumber`, which is a tensor; in a window, a tensor is
 of a twin of its class. `isinstance(x, float)` sees neither, but `type(x)`, and for numbers
 `isinstance(x, torch.Tensor)`, `hasattr` and encoders written in C, would. So a body that asks gets
-plain floats, and is recorded for their values; and in windows it runs eagerly.
+plain floats, and is recorded for their values; and in windows it runs eagerly. So it is with
+symbolic sizes: a body that asks is recorded for each.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from .quiet_code import LOADS, codes_in
 
 ANY_LOADS = LOADS | {"LOAD_ATTR", "LOAD_METHOD"}  # of globals and of attributes
 ENCODERS = {"json", "pickle", "marshal"}  # modules that know floats by their class alone
+# what is written in C and takes sizes for what they are not, beside these
+COUNTERS = {"deque", "timedelta", "datetime", "Decimal", "decimal", "statistics", "ldexp"}
 TENSORS = {"Tensor", "Parameter", "is_tensor", "hasattr"}
 
 
@@ -25,6 +28,22 @@ def asks_for_types(functions: Iterable[types.FunctionType]) -> bool:
     return any(next(types_asked(code), None) is not None
                for f in functions if "type" not in f.__globals__
                for code in codes_in(f.__code__))  # fmt: skip
+
+
+def tells_sizes(functions: Iterable[types.FunctionType], tensors: set[str]) -> bool:
+    """May one tell a symbolic size from an int?
+
+    `tensors` are arguments of the first of them that are known to be tensors.
+    """
+    for position, function in enumerate(functions):
+        known = tensors if position == 0 else set()
+        asks = "type" not in function.__globals__
+        for code in codes_in(function.__code__):
+            if not (ENCODERS | COUNTERS).isdisjoint((*code.co_names, *code.co_freevars)):
+                return True
+            if asks and any(asked not in known for asked in types_asked(code)):
+                return True
+    return False
 
 
 def tells_numbers(functions: Iterable[types.FunctionType], tensors: set[str]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .class_tests import compares_identity, tells_numbers
 from .environment import Environment
-from .ir.dims import has_dims, plain_values
+from .ir.dims import Sizes, has_dims, plain_values
 from .loose_numbers import Loose, put
 from .one_object import may_write, seen_twice
 from .plain import same
@@ -17,6 +17,8 @@ from .sources import Argument, HyperParameter, Placed, is_same
 from .tracer.recorder import Recorder
 from .tracer.scalars import RunTimeNumber, run_time_number
 from .tracer.tensor import Tensor
+
+NO_SIZES = Sizes()
 
 
 class NumberInputs:
@@ -75,10 +77,10 @@ class NumberInputs:
     def without_numbers(self, output: Any) -> Any:
         """What the caller gets: numbers for those known by name; the one that it gave is itself."""
         leaves: list[Any] = []
-        flatten(output, leaves)
-        if not any(isinstance(leaf, RunTimeNumber) or has_dims(leaf) for leaf in leaves):
-            return output
-        return self.plain_members(output)
+        structure = flatten(output, leaves)
+        if any(isinstance(leaf, RunTimeNumber) or has_dims(leaf) for leaf in (*leaves, structure)):
+            return self.plain_members(output)
+        return output
 
     def plain_members(self, value: Any) -> Any:
         """Containers with numbers are made anew, but those that the body did not make."""
@@ -88,17 +90,22 @@ class NumberInputs:
         names, items = found
         new = [self.plain_members(item) for item in items]
         changed = {id(a): b for a, b in zip(items, new) if a is not b}
-        if changed and id(value) in self.known_containers:
-            put(value, changed)
+        plain_names = plain_values(names)
+        if plain_names is names and not changed:
             return value
-        return rebuild(type(value), names, new) if changed else value
+        if id(value) in self.known_containers:
+            put(value, changed)  # names are plain there: see `settle`
+            return value
+        return rebuild(type(value), plain_names, new)
 
     def loose_numbers(self) -> Loose:
         """The run-time numbers of this recording; with it they go, unless somebody holds them."""
         computed = (entry.tensor for entry in self.recorder.entries.values())
         numbers = {id(n): n for n, _ in self.numbers.values()}
         numbers.update((id(t), t) for t in computed if isinstance(t, RunTimeNumber))
-        return [(weakref.ref(n), self.plain_leaf(n)) for n in numbers.values()]
+        loose: Loose = [(weakref.ref(n), self.plain_leaf(n)) for n in numbers.values()]
+        dims = ((made, made()) for made in getattr(self.recorder, "sizes", NO_SIZES).made)
+        return loose + [(made, dim.value) for made, dim in dims if dim is not None]
 
     def plain_leaf(self, leaf: Any) -> Any:
         if not isinstance(leaf, RunTimeNumber):

@@ -8,12 +8,14 @@ from typing import Any
 
 from .arguments import GivenArguments, leaf_names
 from .arithmetic import is_arithmetic
+from .class_tests import tells_sizes
 from .custom_backwards import State
 from .dynamic import Symbols
 from .effects import Effects
 from .environment import Environment
 from .hooks_inside import HooksInside
 from .ir.bind import interpreting, state
+from .ir.dims import plain_values
 from .ir.graph import ARGUMENT, BUFFER, CAPTURED, SCALAR
 from .ir.ops.blas import OneThread
 from .ir.types import default_dtype
@@ -70,6 +72,8 @@ class Recording(NumberInputs):
         self.hooks = HooksInside() if hooks is None else hooks
         self.environment = Environment(function, leaves, varying, self.hooks.known)
         self.names = leaf_names(function, structure, leaves)
+        if axes and tells_sizes(self.environment.functions(), self.tensor_names()):
+            axes = ()
         self.symbols = Symbols(leaves, axes, self.names)
         self.recorder = recorder = self.symbols.recorder(name, leaves) if axes else Recorder(name)
         self.sources: list[Any] = []
@@ -294,7 +298,8 @@ class Recording(NumberInputs):
                           "one")  # fmt: skip
         if len(set(returned)) < len(returned):
             raise Refused("the body returns a container in two places; return two")
-        self.structure = flatten(with_handed(self.recorded_output, self.handed), out_leaves)
+        structure = flatten(with_handed(self.recorded_output, self.handed), out_leaves)
+        self.structure = plain_values(structure) if self.symbols.values else structure
         known = [x.__dict__ for x in out_leaves if isinstance(x, Tensor) and recorder.computed(x)]
         if any("_conjugated" in names for names in known):
             raise Refused("the body returns what is_conj() is true of; return resolve_conj() of it")

@@ -14,8 +14,10 @@ Note [Dims]
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Number
@@ -70,6 +72,7 @@ class Sizes:
         self.guards: dict[str, Guard] = {}
         self.live = True
         self.where = where
+        self.made: list[weakref.ref[Dim]] = []  # to find those that outlive the recording
 
     def new(self, label: str, value: int) -> Dim:
         """A size under a new name; at least 2, see Note [Dims]."""
@@ -166,10 +169,11 @@ class Sizes:
 class Dim:
     """A number that depends on sizes; see Note [Dims]."""
 
-    __slots__ = ("formula", "sizes", "value")
+    __slots__ = ("__weakref__", "formula", "sizes", "value")
 
     def __init__(self, formula: Formula, value: Any, sizes: Sizes):
         self.formula, self.value, self.sizes = formula, value, sizes
+        sizes.made.append(weakref.ref(self))
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:  # so that isinstance(n, int) is true
@@ -253,8 +257,10 @@ def is_number(value: Any) -> bool:
 
 
 def arithmetic(sign: str, how: Callable[[Any, Any], Any], turned: bool) -> Any:
-    def method(self: Dim, other: Any) -> Any:
+    def method(self: Dim, other: Any, *modulus: Any) -> Any:
         pair = (other, self) if turned else (self, other)
+        if modulus:
+            return pow(*map(plain_number, (*pair, *modulus)))
         if type(other) is not Dim and not is_number(other):
             return how(*map(plain_number, pair)) if isinstance(other, Number) else NotImplemented
         value = how(*(known_value(v) for v in pair))
@@ -344,19 +350,24 @@ def is_dim(value: Any) -> bool:
 
 
 def has_dims(value: Any) -> bool:
-    """Is there a Dim among the items of (nested) tuples, lists or dicts?"""
+    """Is there a Dim among the items of (nested) containers?"""
     kind = type(value)
     if kind is int or kind is str:
         return False
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple | list | set | frozenset):
         return any(map(has_dims, value))
     if isinstance(value, dict):
-        return any(map(has_dims, value.values()))
+        return any(map(has_dims, value.values())) or any(map(has_dims, value))
+    if kind is slice:
+        return has_dims((value.start, value.stop, value.step))
     return kind is Dim
 
 
 def replaced(value: Any, meaning: Callable[[Any], Any], kinds: Any) -> Any:
-    """`value` with `meaning` of its items of these kinds; itself where there are none."""
+    """`value` with `meaning` of its items of these kinds; itself where there are none.
+
+    What was hashed is known as a number: such Dims are replaced by that.
+    """
     if type(value) in kinds:
         return meaning(value)
     if isinstance(value, tuple | list):
@@ -367,10 +378,19 @@ def replaced(value: Any, meaning: Callable[[Any], Any], kinds: Any) -> Any:
             return type(value)(items)
         return tuple.__new__(type(value), items)  # a Size of formulas, too
     if isinstance(value, dict):
-        pairs = {k: replaced(v, meaning, kinds) for k, v in value.items()}
-        if all(pairs[k] is v for k, v in value.items()):
+        pairs = [(plain_values(k), replaced(v, meaning, kinds)) for k, v in value.items()]
+        if all(a is c and b is d for (a, b), (c, d) in zip(pairs, value.items())):
             return value
-        return type(value)(pairs)
+        made = {} if type(value) is dict else copy.copy(value)  # with the default of a defaultdict
+        made.clear()
+        made.update(pairs)
+        return made
+    if isinstance(value, set | frozenset):
+        return type(value)(map(plain_values, value)) if any(map(has_dims, value)) else value
+    if type(value) is slice:
+        ends = (value.start, value.stop, value.step)
+        found = replaced(ends, meaning, kinds)
+        return value if found is ends else slice(*found)
     return value
 
 
