@@ -12,7 +12,7 @@ from . import indirect
 from .affine import Expr, Strided, Unfoldable, delinear, plus, scaled, through
 from .classify import FREE, GATHER, HOST, MAP, UPDATE, VIEW, kind_of
 from .expand import expand, turned
-from .pairs import Pairs
+from .pairs import OnPairs, Pairs
 
 
 class Sources:
@@ -46,7 +46,8 @@ class Sources:
 
         for position, node in enumerate(self.graph.nodes):
             for real in self.pairs.real(self.renamed(node)):
-                for made in expand(real):
+                on_host = isinstance(real.op.lower, OnPairs)  # with types that no other op has
+                for made in [real] if on_host else expand(real):
                     add(made, position)
         for output in self.graph.outputs:
             for made in self.pairs.joined(output.var):

@@ -70,6 +70,19 @@ def test_strict_gradients_and_segments_are_eagers_bits():
     assert compiled.body.windows
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_strict_operands_beside_complex_ones(dtype, monkeypatch):
+    def body(x, z):
+        return x * z, x + z, z - x, x / z, x == z, x**z, x * 2j
+
+    monkeypatch.setenv("WENGERT_STRICT", "1")
+    compiled = torch.compile(body, numerics="strict")
+    x, z = torch.linspace(1, 3, 5).to(dtype), torch.complex(torch.ones(5), torch.linspace(-1, 1, 5))
+    for _ in range(4):
+        for found, expected in zip(compiled(x, z), body(x, z), strict=True):
+            assert found.dtype is expected.dtype and torch.equal(found, expected)
+
+
 def test_threads_are_those_asked_for():
     seen = []
     x = torch.randn(400, 300)
