@@ -72,7 +72,7 @@ class GraphFunction:
         ]  # fmt: skip
         # by gradient: results that eager's backward reads again, so that nobody may write there
         self.reread = [reread.counted.get(k, ()) for k in self.differentiable]
-        self.held = reread.held
+        self.held, self.unseen = reread.held, reread.unseen
         self.out_types = tuple(results[k].var.type for k in self.differentiable)
         self.reached = reverse.reached(self.trace, self.differentiable)
 
@@ -98,7 +98,7 @@ class GraphFunction:
             forward = self._executor(parts.forward)
             backward = self._executor(dead_code.run(parts.backward))
             begin(backward=True)
-            as_eager = AsEager(without_writes(recorded), self.held)
+            as_eager = AsEager(without_writes(recorded), self.held, self.unseen)
             found = self._split[wanted] = Split(self, wanted, parts, forward, backward, as_eager)
         return found
 

@@ -27,6 +27,7 @@ from .sources import (
     Given,
     GivenFloat,
     MadeLeaf,
+    OnTheWay,
     Plain,
     Reached,
     Shared,
@@ -148,6 +149,11 @@ def leaf(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> b
         if not leaf(answer, maker.maker, binding, made_at):
             return False
         answer.ask(maker.of, 1)
+    elif isinstance(maker, OnTheWay) and maker.own in made_at:
+        if not leaf(answer, maker.view, binding, made_at):
+            return False
+        answer.made(made_at[maker.own])
+        answer.ask(maker.of, 2)
     elif isinstance(maker, ViewOfDetached):
         return detached(answer, maker, binding, made_at)
     elif getattr(maker, "counter", None) is not None:

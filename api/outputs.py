@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import functools
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +13,7 @@ from .ir.dims import as_formulas
 from .ir.graph import Var
 from .ir.ops.layouts import memory_order
 from .ir.ops.views import inverse, permute_op
+from .ir.reverse import masks_behind, places_of
 from .plain import is_constant
 from .returns import Handed
 from .saved_values import is_spent
@@ -24,6 +27,7 @@ from .sources import (
     Given,
     GivenFloat,
     MadeLeaf,
+    OnTheWay,
     Plain,
     Shared,
     ViewOfDetached,
@@ -51,12 +55,19 @@ class Outputs:
         Native code hands out row-major arrays. Where eager's result has its dimensions in another
         order in memory, as `x.t() * 2` has, the graph computes the result in that order, and the
         caller gets it turned back: strides decide what `view()` accepts.
+
+    Note [Parts on the way]
+        A result that shows a part of a tensor, or is turned, is looked at from the whole one, which
+        is computed: its history leads there. Where another result is computed of it, gradients
+        pass by it inside the call (Note [Results on the way]). So it has a result of its own, whose
+        history it gets; so have all that lie in its memory, since views are made of views.
     """
 
     def __init__(self, recording: Any, leaves: list[Any]):
         self.recording, self.recorder = recording, recording.recorder
         self.results: list[Tensor] = []
-        self.views: set[int] = set()  # ids of results that are views; see Note [Unseen bases]
+        self.views: set[int] = set()  # numbers of results that are views, as they are
+        self.histories: set[int] = set()  # those that give parts theirs; see below
         self.orders: dict[int, tuple[int, ...]] = {}  # by id of memory; see Note [Turned results]
         self.counters: dict[int, int] = {}  # by id of storage
         owners = self.owners()
@@ -67,12 +78,30 @@ class Outputs:
         shown = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         bases = [base for leaf in shown if (base := self.base_of(leaf)) is not None]
         self.shown = collections.Counter(map(id, (*shown, *bases, *gradients)))
+        self.on_the_way = self.passed_in_part(shown)
         # What has history comes first, then what is no view: results on one memory share that of
         # the first of them.
         order = sorted(range(len(leaves)), key=lambda k: self.rank(leaves[k]))
         made = {k: self.maker(leaves[k]) for k in order}
         self.makers = [made[k] for k in range(len(leaves))]
         self.grad_effects = [self.grad_effect(owner) for owner in owners]
+
+    def passed_in_part(self, leaves: list[Tensor]) -> set[int]:
+        """Ids of the memory of such leaves; see Note [Parts on the way]."""
+        recorder = self.recorder
+        found = [leaf for leaf in {id(leaf): leaf for leaf in leaves}.values()
+                 if leaf._node is not None and self.history(leaf) == "recorded"]  # fmt: skip
+        entries = [recorder.entries[id(leaf)] for leaf in found]
+        memories = [id(entry.memory) for entry in entries]
+        parts = [shows_part(leaf, entry) for leaf, entry in zip(found, entries)]
+        if len(found) < 2 or not (any(parts) or recorder.written_views):
+            return set()
+        nodes = recorder.with_views_of_bases({*memories})
+        behind = masks_behind(nodes, places_of([entry.var for entry in entries]))
+        mask = functools.reduce(operator.or_, [behind.get(entry.var, 0) for entry in entries])
+        seen = [k for k in range(len(found)) if mask >> k & 1]
+        recorder.builder.nodes = recorder.with_views_of_bases({memories[k] for k in seen})
+        return {memories[k] for k in seen if parts[k]}
 
     def rank(self, leaf: Any) -> tuple[bool, bool, bool]:
         """Leaves of a lower rank are made first."""
@@ -82,12 +111,12 @@ class Outputs:
 
     def variables(self) -> list[Var]:
         """The Vars of the results."""
-        return [self.recorder.var_of(t) if id(t) in self.views else self.whole(t)
-                for t in self.results]  # fmt: skip
+        return [self.recorder.var_of(t) if k in self.views else self.whole(t)
+                for k, t in enumerate(self.results)]  # fmt: skip
 
     def versions(self) -> Versions:
         """Writes that eager counts in the memory of results."""
-        known = ((k, t._storage) for k, t in enumerate(self.results))
+        known = [(k, t._storage) for k, t in enumerate(self.results) if k not in self.histories]
         return {k: (s.version, s.written) for k, s in known if s is not None and s.version}
 
     def whole(self, tensor: Tensor) -> Var:
@@ -149,7 +178,14 @@ class Outputs:
         if recorder.is_made_leaf(leaf) and not self.is_unseen(leaf):
             grad = None if leaf._grad is None else self.maker(leaf._grad)
             return MadeLeaf(self.value(entry, leaf, "none"), grad)
-        return self.value(entry, leaf, self.history(leaf))
+        history = self.history(leaf)
+        passed = history == "recorded" and id(entry.memory) in self.on_the_way
+        made = self.value(entry, leaf, history)
+        if not passed or isinstance(made, Direct):
+            return made
+        number = self.result_of_its_own(leaf)
+        self.histories.add(number)
+        return OnTheWay(made, number)
 
     def history(self, leaf: Tensor) -> str:
         """Can backward go on from a leaf?"""
@@ -204,9 +240,7 @@ class Outputs:
         if self.history(leaf) == "spent":
             raise Refused("the body returns a view that a custom Function made, and backward ran "
                           "from it; clone() it")  # fmt: skip
-        self.views.add(id(leaf))
-        self.results.append(leaf)
-        return CustomView(maker, chain, view.origin, len(self.results) - 1)
+        return CustomView(maker, chain, view.origin, self.result_of_its_own(leaf))
 
     def value(self, entry: Any, leaf: Tensor, history: str) -> Any:
         """A view of a tensor from outside, or computed."""
@@ -227,9 +261,7 @@ class Outputs:
     def internal_result(self, leaf: Tensor, entry: Any, history: str) -> Any:
         """A computed value; several results on one memory share it again at replay."""
         if entry.chain and self.is_all_there_is(leaf, entry):
-            self.views.add(id(leaf))
-            self.results.append(leaf)
-            return Whole(len(self.results) - 1, as_formulas(tuple(leaf._view.base.shape)))
+            return Whole(self.result_of_its_own(leaf), as_formulas(tuple(leaf._view.base.shape)))
         number = self.result_number(leaf, entry)
         order = self.orders.get(id(entry.memory))
         alone = history == "none" and self.results[number] is leaf
@@ -251,7 +283,7 @@ class Outputs:
 
     def result_number(self, leaf: Tensor, entry: Any) -> int:
         for number, tensor in enumerate(self.results):
-            if id(tensor) in self.views:
+            if number in self.views:
                 continue  # nothing else lies in its memory, or it shows another result's
             if self.recorder.entries[id(tensor)].memory is entry.memory:
                 return number
@@ -259,6 +291,12 @@ class Outputs:
         order = order_in_memory(leaf, entry)
         if order is not None:
             self.orders[id(entry.memory)] = order
+        return len(self.results) - 1
+
+    def result_of_its_own(self, leaf: Tensor) -> int:
+        """The number of a result that is as `leaf` is, not the whole memory."""
+        self.results.append(leaf)
+        self.views.add(len(self.results) - 1)
         return len(self.results) - 1
 
     def owners(self) -> list[Tensor]:
@@ -270,6 +308,13 @@ class Outputs:
     def grad_effect(self, owner: Tensor) -> tuple[Any, Any]:
         maker = None if owner._grad is None else self.maker(owner._grad)
         return self.recording.owner_source(owner), maker
+
+
+def shows_part(leaf: Tensor, entry: Any) -> bool:
+    """Is it a view, or turned in memory that the body made?"""
+    if entry.chain or entry.memory.external is not None:
+        return bool(entry.chain)
+    return order_in_memory(leaf, entry) is not None
 
 
 def origin_of(leaf: Tensor) -> str:

@@ -138,7 +138,7 @@ class PackedFunction:
         self.wanted = given_gradients(segment.flags)
         self.end = segment.end
         self.slots = Slots(self.function.trace, self.wanted, self.function.differentiable,
-                           segment.facts.needing)  # fmt: skip
+                           segment.facts.needing, self.function.unseen)  # fmt: skip
         self._forward: Any = None
         self._orders: dict[Any, list[int]] = {}
         self._passed: dict[Any, frozenset[int]] = {}

@@ -312,6 +312,7 @@ class Recording(NumberInputs):
         self.grad_effects, self.versions = outputs.grad_effects, outputs.versions()
         out_leaves = [x.tensor if isinstance(x, Handed) else x for x in out_leaves]
         self.graph = recorder.finish_with(outputs.variables())
+        unseen = frozenset(outputs.histories)
         del outputs
         if recorder.differentiable_writes():
             raise Refused("a write into a tensor from outside takes part in autograd; write under "
@@ -334,7 +335,7 @@ class Recording(NumberInputs):
         if recorder.packs_inside and hooked_inside(with_history):
             raise Refused("saved_tensors_hooks inside the function see what backward needs; put "
                           "them around it")  # fmt: skip
-        self.reread = reread_results(self.results, self.needs)
+        self.reread = reread_results(self.results, self.needs, unseen)
         leaked = self.leaked(out_leaves)
         if leaked:
             self.problems.append(f"{leaked} is kept in Python state by the body")

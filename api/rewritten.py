@@ -17,7 +17,7 @@ Note [Handed on]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -45,10 +45,11 @@ def handed_on(graph: Graph, held: Sequence[int]) -> dict[int, tuple[int, list[in
 
 
 class AsEager:
-    """Forward and backward that save what eager saves; `held` results are at hand as they are."""
+    """Forward and backward that save what eager saves; `held` results are at hand as they are, and
+    those that are `unseen` are not."""
 
-    def __init__(self, joint: Graph, held: Sequence[int]):
-        self.parts = partition(joint, as_eager=True)
+    def __init__(self, joint: Graph, held: Sequence[int], unseen: Collection[int] = ()):
+        self.parts = partition(joint, as_eager=True, unseen=unseen)
         forward = self.parts.forward
         results = [o.var for o in forward.outputs if o.kind == RESULT]
         numbers = {results[k]: k for k in held}

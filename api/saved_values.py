@@ -74,30 +74,33 @@ class Reread(NamedTuple):
 
     `counted` has them by the result that backward comes from: writing into those before it is an
     error. `held` are all of them, with those that were kept as `.data`: of what is written there
-    nobody is told, and backward computes with it.
+    nobody is told, and backward computes with it. The memory of results that are `unseen` is
+    nobody's: see Note [Parts on the way] in outputs.py.
     """
 
     counted: Mapping[int, tuple[int, ...]] = MappingProxyType({})
     held: tuple[int, ...] = ()
+    unseen: frozenset[int] = frozenset()
 
 
 NOTHING_REREAD = Reread()
 
 
-def reread_results(results: list[Tensor], needs: list[int]) -> Reread:
+def reread_results(results: list[Tensor], needs: list[int], unseen: frozenset[int]) -> Reread:
     """Of the results, those which the history of the ones at `needs` keeps."""
     counted, roots = {}, set()
+    shown = [(k, t) for k, t in enumerate(results) if k not in unseen]
     for position in needs:
         kept = [storage_of(entry) for node in nodes_behind([results[position]])
                 for entry, _ in saved_in(node)]  # fmt: skip
         roots.update(id(storage.root) for storage in kept)
         ids = {*map(id, kept)}
-        found = tuple(k for k, t in enumerate(results) if id(t._storage) in ids)
+        found = tuple(k for k, t in shown if id(t._storage) in ids)
         if found:
             counted[position] = found
-    held = tuple(k for k, t in enumerate(results)
+    held = tuple(k for k, t in shown
                  if t._storage is not None and id(t._storage.root) in roots)  # fmt: skip
-    return Reread(counted, held)
+    return Reread(counted, held, unseen)
 
 
 def hooked_inside(results: list[Tensor]) -> bool:

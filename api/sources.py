@@ -343,6 +343,24 @@ class CustomView(Maker):
         return CustomView(self.base.at(sizes), chain, self.origin, self.history)
 
 
+class OnTheWay(Maker):
+    """A view with the history of a result of its own; see Note [Parts on the way]."""
+
+    def __init__(self, view: Any, number: int):
+        self.view, self.own = view, number
+
+    def __call__(self, context: Any) -> Any:
+        return self.of(self.view(context), context.results[self.own])
+
+    def of(self, value: Any, known: Any) -> Any:
+        """A view with the history of that result."""
+        value._node, value._nr, value._requires_grad = known._node, known._nr, known._requires_grad
+        return value
+
+    def at(self, sizes: Any) -> Maker:
+        return OnTheWay(self.view.at(sizes), self.own)
+
+
 class Shared(Maker):
     """What another maker makes, once in a call: the same tensor for equal numbers."""
 

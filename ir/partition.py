@@ -10,7 +10,7 @@ Note [What to save]
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,13 +49,17 @@ class Partition:
 
 
 def partition(
-    joint: Graph, volatile: frozenset[Var] = frozenset(), as_eager: bool = False
+    joint: Graph,
+    volatile: frozenset[Var] = frozenset(),
+    as_eager: bool = False,
+    unseen: Collection[int] = (),
 ) -> Partition:
     """Forward computes results, write-backs and saved values; backward the gradients.
 
     `volatile` inputs will be overwritten after forward, before backward: like those that forward
     itself writes, they are saved by value. With `as_eager` nothing is computed again: what crosses
-    is saved, but for views of inputs and results, which share their memory.
+    is saved, but for views of inputs and results, which share their memory, unless those are
+    `unseen`.
     """
     inputs = [i for i in joint.inputs if i.kind != GRADIENT]
     seeds = [i for i in joint.inputs if i.kind == GRADIENT]
@@ -68,7 +72,8 @@ def partition(
     written = {inputs[o.target].var for o in kept if o.kind == WRITE and o.target is not None}
     written |= volatile
     at_hand = {i.var for i in inputs} - written
-    shared = at_hand | {o.var for o in kept if o.kind == RESULT} if as_eager else None
+    shown = [o.var for o in kept if o.kind == RESULT]
+    shared = at_hand | {v for k, v in enumerate(shown) if k not in unseen} if as_eager else None
     backward_nodes, saved = choose(joint, forward_nodes, grads, at_hand | written, shared)
     known = {*joint.nodes}
     through = tuple(n for n in backward_nodes if n not in known)

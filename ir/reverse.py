@@ -7,7 +7,9 @@ does, so before fusion the two agree bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .bind import grad_mode
@@ -132,21 +134,42 @@ def reached(graph: Graph, results: Sequence[int]) -> frozenset[int]:
 
 
 def passed(graph: Graph, results: Sequence[int]) -> list[frozenset[int]]:
-    """For each of `results`: which others (as places there) its gradient passes by on its way."""
+    """For each of `results`: which others (as places there) its gradient passes by on its way.
+
+    So it does where another is made by the same node: that is told that no gradient came to it.
+    """
     found = [o.var for o in graph.outputs if o.kind == RESULT]
-    places: dict[Var, int] = {}  # of the results that gradients pass by, as bits
-    for place, k in enumerate(results):
-        places[found[k]] = places.get(found[k], 0) | 1 << place
-    behind: dict[Var, int] = {}
+    wanted = [found[k] for k in results]
+    places = places_of(wanted)
+    own = dict(places)
     for node in graph.nodes:
+        together = functools.reduce(operator.or_, [places.get(var, 0) for var in node.outputs], 0)
+        if len(node.outputs) > 1 and together:
+            places.update(dict.fromkeys(node.outputs, together))
+    behind = masks_behind(graph.nodes, places)
+    masks = [behind.get(var, 0) | places[var] & ~own[var] for var in wanted]
+    return [frozenset(k for k in range(mask.bit_length()) if mask >> k & 1) for mask in masks]
+
+
+def places_of(found: Sequence[Var]) -> dict[Var, int]:
+    """At which places a Var is, as bits."""
+    places: dict[Var, int] = {}
+    for place, var in enumerate(found):
+        places[var] = places.get(var, 0) | 1 << place
+    return places
+
+
+def masks_behind(nodes: Sequence[Node], places: Mapping[Var, int]) -> dict[Var, int]:
+    """By Var: the places, as bits, of those that its gradient passes by."""
+    behind: dict[Var, int] = {}
+    for node in nodes:
         met = 0
         for k, var in enumerate(node.inputs):
             if var is not None and var.dtype.is_differentiable and node.op.rule_for(k):
                 met |= behind.get(var, 0) | places.get(var, 0)
         if met:
             behind.update(dict.fromkeys(node.outputs, met))
-    masks = [behind.get(found[k], 0) for k in results]
-    return [frozenset(k for k in range(mask.bit_length()) if mask >> k & 1) for mask in masks]
+    return behind
 
 
 def wants_gradient(node: Node, position: int, reaching: set[Var]) -> bool:

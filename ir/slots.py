@@ -7,7 +7,7 @@ their own, however many of them are the same value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from .bind import grad_mode
@@ -36,10 +36,16 @@ class Slots:
     """The slots of a graph when the inputs in `wanted` need gradients, in eager's order.
 
     `needing` are the values that have history in eager: grad mode may have been off for others.
+    The memory of results that are `unseen` is nobody's.
     """
 
     def __init__(
-        self, graph: Graph, wanted: Sequence[int], results: Sequence[int], needing: set[Var]
+        self,
+        graph: Graph,
+        wanted: Sequence[int],
+        results: Sequence[int],
+        needing: set[Var],
+        unseen: Collection[int] = (),
     ):
         self.graph, self.wanted, self.needing = graph, tuple(wanted), needing
         self.targets = [graph.inputs[k].var for k in wanted]
@@ -48,7 +54,8 @@ class Slots:
         self.results = [o.var for o in graph.outputs if o.kind == RESULT]
         written = {graph.inputs[o.target].var for o in graph.outputs
                    if o.kind == WRITE and o.target is not None}  # fmt: skip
-        self.lasting = (self.inputs - written) | set(self.results)
+        shown = {var for k, var in enumerate(self.results) if k not in unseen}
+        self.lasting = (self.inputs - written) | shown
         self.numbers = {i.var for i in graph.inputs if i.kind == SCALAR}
         self.slots = self.find()
         # what forward gives beside the results

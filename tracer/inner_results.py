@@ -8,7 +8,8 @@ Note [Results on the way]
     So they do where more than one piece of the user's code runs on the way, for the order's sake.
     From then on its edges lead to them, one for each result, and what is asked of a result is
     asked of them (`relay`): with create_graph, others may lead there, too. So it is with results
-    that a segment hands on as it got them.
+    that a segment hands on as it got them. Results that show parts of tensors are among those of
+    the node where gradients pass by them (Note [Parts on the way] in api/outputs.py).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from .readers import announce_write, readers
 from .rebase import AsStridedBackward0, CopySlices, look, put
 from .saved import SavedOutput, short_name
 from .storage import Storage
-from .tape import Node, OpNode, retain
+from .tape import Node, OpNode, end_of, retain
 from .tensor import Tensor
 from .unseen import is_seen_as_view
 
@@ -302,7 +302,8 @@ def take_history(target: Tensor, edge: tuple[Node, int]) -> None:
     """`target` is what `edge` gave; a retained gradient follows, hooks stay with the old value."""
     old = target._node
     if target.retains_grad and old is not None:
-        kept = old.extra.retained.get(target._nr, [])
+        node, number = end_of((old, target._nr))
+        kept = node._extra().retained.get(number, [])
         kept[:] = [reference for reference in kept if reference() is not target]
     target._node, target._nr = edge
     target._requires_grad = True

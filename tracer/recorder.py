@@ -51,13 +51,15 @@ from .recorded_numbers import Numbers
 from .recorded_refusals import Refusals
 from .recorded_shapes import Shapes
 from .recorded_sizes import PlainSizes
+from .recorded_views import WrittenViews
 from .scalars import RunTimeNumber, is_tensor, with_plain_numbers
 from .tensor import Tensor
 
 
 class Recorder(
-    Numbers, RandomStates, Checks, Refusals, Looks, FactsSeen, Shapes, GradFields, PlainSizes
-):
+    WrittenViews, Numbers, RandomStates, Checks, Refusals, Looks, FactsSeen, Shapes, GradFields,
+    PlainSizes,
+):  # fmt: skip
     """The interpreter that runs ops eagerly and appends them to a graph."""
 
     def __init__(self, name: str):
@@ -199,9 +201,7 @@ class Recorder(
         if entry.seen != entry.memory.writes:
             tensor = entry.tensor
             requires = entry.var in self.needing if tensor is None else tensor._requires_grad
-            with interpreting(self.builder):
-                symbol = look(Symbol(entry.memory.var), entry.chain)
-            entry.var, entry.seen = symbol.var, entry.memory.writes
+            entry.var, entry.seen = self.view_of_memory(entry), entry.memory.writes
             if entry.cut or not requires:
                 entry.var = self.emit("stop_gradient", entry.var)
             if requires:
@@ -336,12 +336,13 @@ class Recorder(
                         "clone() it")  # fmt: skip
         if value.type != entry.var.type:
             return self.refuse("a write changed the type of a tensor")
-        before = memory.var
+        before, known = memory.var, len(self.builder.nodes)
         try:
             with interpreting(self.builder):
                 memory.var = put(Symbol(before), entry.chain, Symbol(value), once=True).var
         except Unwritable as error:
             return self.refuse(str(error))
+        self.note_needing(known)
         memory.writes += 1
         self.written_storages.append((target.storage_, len(self.builder.nodes)))
         memory.counted += external is not None and target.storage_ is external.storage_
@@ -356,6 +357,8 @@ class Recorder(
         if target._requires_grad or result._requires_grad:
             self.needing.add(memory.var)
             memory.recorded = memory.recorded or state.grad_enabled
+            if entry.chain and entry.seen == memory.writes:
+                self.note_written_view(entry)  # see Note [Written views]
 
     def marked_dirty(self, target: Tensor) -> None:
         """A custom Function says that it wrote an input, which counts once more."""

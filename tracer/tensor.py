@@ -289,11 +289,11 @@ class Tensor(Value, metaclass=_TensorMeta):
             )
         if self._node is None or self.retains_grad:
             return
-        self.__dict__["_retains"] = True
         notify("hooked", self)
         from .tape import retain
 
-        retain(self)
+        retain(self)  # a view of what was written gets its history now
+        self.__dict__["_retains"] = True
 
     def register_hook(self, hook: Any) -> RemovableHandle:
         """`hook(grad)` is called with the gradient of this tensor; it may return another."""
