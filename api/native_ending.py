@@ -15,9 +15,8 @@ from .ir.types import bfloat16
 from .native_views import of_argument, of_result
 from .pytree import split
 from .runtime import watch
-from .runtime.effects import Answer, Effects
+from .runtime.effects import Answer, Effects, Spent
 from .sources import (
-    SPENT_SLOTS,
     Argument,
     Captured,
     ComputedFloat,
@@ -31,10 +30,10 @@ from .sources import (
     Plain,
     Reached,
     Shared,
-    SpentNode,
     ViewOfDetached,
     ViewOfInput,
 )  # fmt: skip
+from .spent import SPENT_SLOTS, SpentNode
 from .tracer.tape import ANOMALY
 from .unpacking import builder, is_record
 
@@ -45,6 +44,9 @@ def after(binding: Any) -> tuple[Effects | None, Answer | None] | None:
     """The effects of a call and its answer; None where there is more to do."""
     if (binding.wanted and not binding.linked) or binding.end.flag_effects:
         return None
+    if not all(isinstance(source, Argument | Captured | Reached)
+               for maker in spenders(binding) for source in maker.spent.sources):  # fmt: skip
+        return None
     made_at = numbers_made(binding)
     gradients: list[tuple[Any, int | None]] = []
     for owner, maker in binding.new_gradients():
@@ -53,10 +55,10 @@ def after(binding: Any) -> tuple[Effects | None, Answer | None] | None:
             return None
         at = None if maker is None else made_at[maker.number]
         gradients.append((binding.tensor_of(owner), at))
-    spent = sorted({made_at[maker.number] for maker in spenders(binding)})
+    spent = [spent_result(binding, maker, made_at) for maker in spenders(binding)]
     writes = [(-1, storage, count) for storage, count in binding.storages]
     writes += [(place, None, count) for place, count in binding.argument_writes]
-    effects = Effects(EAGER, writes, gradients, spent, SpentNode, SPENT_SLOTS, storages(binding))
+    effects = Effects(EAGER, writes, gradients, spent, SpentNode, storages(binding))
     if gives_results(binding, made_at):
         return effects or None, None
     answer = Answer()
@@ -92,15 +94,22 @@ def spenders(binding: Any) -> list[Any]:
     """The makers of such results, where native code may give that history."""
     if binding.wanted or not state.grad_enabled:
         return []
-    return [maker for maker in binding.end.makers if is_spender(maker)]
+    return [*{m.number: m for m in binding.end.makers if is_spender(m)}.values()]
+
+
+def spent_result(binding: Any, maker: Any, made_at: dict[int, int]) -> Spent:
+    """Such a result, with the tensors behind it."""
+    sources = maker.spent.sources
+    given = [source.place for source in sources if isinstance(source, Argument)]
+    known = tuple(None if isinstance(source, Argument) else binding.tensor_of(source)
+                  for source in sources)  # fmt: skip
+    slots = {**dict(SPENT_SLOTS), "ops": maker.spent, "known": known}
+    return Spent(made_at[maker.number], tuple(slots.items()), given)
 
 
 def spent_by(binding: Any) -> set[int]:
     """The outputs of the graph that get it."""
-    found = spenders(binding)
-    if len(found) != sum(is_spender(m) for m in binding.end.makers):
-        return set()
-    return {binding.executor.results[maker.number][0] for maker in found}
+    return {binding.executor.results[maker.number][0] for maker in spenders(binding)}
 
 
 def gives_results(binding: Any, made_at: dict[int, int]) -> bool:

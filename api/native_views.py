@@ -20,7 +20,7 @@ from .ir.types import TensorType
 from .runtime import views
 from .runtime.expected import Array
 from .runtime.layout import data_of
-from .sources import SpentNode
+from .spent import SpentNode
 from .tracer.saved import Plan
 from .tracer.storage import Storage, View
 from .tracer.tensor import PLAIN, Tensor

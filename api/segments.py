@@ -173,6 +173,8 @@ class End:
 
     def __init__(self, path: Path):
         self.structure, self.makers = path.structure, path.makers
+        for maker in self.makers:
+            maker.know(path)
         self.grad_effects, self.flag_effects = path.grad_effects, path.flag_effects
         self.more_writes, self.assigned = path.more_writes, path.assigned
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from .ir.bind import state
 from .ir.dims import at_sizes
+from .spent import SpentNode, SpentOps
 from .tracer.inplace import look
 from .tracer.modes import no_grad
 from .tracer.recorded_facts import FACTS
 from .tracer.scalars import run_time_number
 from .tracer.storage import Storage
-from .tracer.tape import FREED, Node, next_sequence, user_place
 
 
 class Argument:
@@ -143,6 +143,9 @@ class Maker:
     def at(self, sizes: Any) -> Maker:
         """The maker for plain sizes, where this one knows them by formulas."""
         return self
+
+    def know(self, path: Any) -> None:
+        """It will be used for this path."""
 
 
 class Plain(Maker):
@@ -299,20 +302,26 @@ class ComputedView(Maker):
                  origin: str = "", counter: Counter | None = None):  # fmt: skip
         self.number, self.chain, self.history, self.is_base = number, chain, history, is_base
         self.origin, self.counter = origin, counter
+        self.spent = self.base_spent = None  # see `know`
+
+    def know(self, path: Any) -> None:
+        """Where history is spent, it is that of these ops."""
+        self.spent = SpentOps(path, self.number, self.chain)
+        self.base_spent = SpentOps(path, self.number, ())
 
     def __call__(self, context: Any) -> Any:
-        value = self.of(context.results[self.number])
+        value = self.of(context.results[self.number], context.leaves)
         return value if self.counter is None else self.counter.give(value, context)
 
-    def of(self, base: Any) -> Any:
-        """The same for a result."""
+    def of(self, base: Any, leaves: Any = ()) -> Any:
+        """The same for a result, in a call with these leaves."""
         value = base
         if self.chain:
             value = look_from(base, self.chain, self.origin, self.history == "unseen")
         if self.history == "spent" and state.grad_enabled:
-            value._node, value._requires_grad = SpentNode(), True
-            if value is not base and not base._requires_grad:
-                base._node, base._requires_grad = SpentNode(), True  # a view's has history, too
+            value._node, value._requires_grad = SpentNode(self.spent, leaves), True
+            if value is not base and not base._requires_grad:  # a view's has history, too
+                base._node, base._requires_grad = SpentNode(self.base_spent, leaves), True
         elif self.history == "none" and (value._requires_grad or not self.chain):
             value = value.detach()  # another tensor than the result on whose memory it lies
         if self.is_base:
@@ -372,6 +381,9 @@ class Shared(Maker):
             context.shared[self.number] = self.maker(context)
         return context.shared[self.number]
 
+    def know(self, path: Any) -> None:
+        self.maker.know(path)
+
     def at(self, sizes: Any) -> Maker:
         return Shared(self.number, self.maker.at(sizes))
 
@@ -407,25 +419,3 @@ class MadeLeaf(Maker):
 
     def at(self, sizes: Any) -> Maker:
         return MadeLeaf(self.maker.at(sizes), None if self.grad is None else self.grad.at(sizes))
-
-
-# what is in the slots of a new one, beside where and when it was made
-SPENT_SLOTS: tuple[tuple[str, Any], ...] = (("edges", ()), ("extra", None))
-
-
-class SpentNode(Node):
-    """History of a result whose backward already ran inside the compiled function."""
-
-    __module__ = "builtins"
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        for slot, value in SPENT_SLOTS:
-            setattr(self, slot, value)
-        self.place, self.sequence = user_place(), next_sequence()
-
-    def apply(self, grads: list[Any]) -> list[Any]:
-        raise RuntimeError(FREED)
-
-
-SpentNode.__name__ = SpentNode.__qualname__ = "CompiledFunctionBackward"

@@ -355,8 +355,35 @@ out:
   ret void
 }
 
-; Gives nodes whose backward was run inside: a list of results.
-define internal i1 @give_spent(ptr %e, ptr %made, ptr %place) {
+; A tuple of so many arguments, at the places in a list; null on an error.
+define internal ptr @some_of(ptr %args, ptr %places, i64 %count) {
+entry:
+  %tuple = call ptr @PyTuple_New(i64 %count)
+  %failed = icmp eq ptr %tuple, null
+  br i1 %failed, label %out, label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %put ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %out, label %put
+put:
+  %at = call i64 @number(ptr %places, i64 %k)
+  %object = call ptr @word(ptr %args, i64 %at)
+  call void @Py_IncRef(ptr %object)
+  %items = getelementptr i8, ptr %tuple, i64 ${TUPLE_ITEMS}
+  %to = getelementptr ptr, ptr %items, i64 %k
+  store ptr %object, ptr %to
+  %k1 = add i64 %k, 1
+  br label %next
+out:
+  ret ptr %tuple
+}
+
+; Of a result whose backward was run inside: where it is among what was made, the slots of its node,
+; how many arguments this is given, where these are
+%Spent = type { i64, ptr, i64, ptr }
+
+; Gives nodes to such results.
+define internal i1 @give_spent(ptr %e, ptr %args, ptr %made, ptr %place) {
 entry:
   %count = call i64 @number(ptr %e, i64 ${E_spent_count})
   %list = call ptr @word(ptr %e, i64 ${E_spent})
@@ -367,10 +394,26 @@ next:
   br i1 %end, label %yes, label %one
 one:
   %class = call ptr @word(ptr %e, i64 ${E_class})
-  %slots = call ptr @word(ptr %e, i64 ${E_slots})
+  %at.p = getelementptr %Spent, ptr %list, i64 %k, i32 0
+  %slots.p = getelementptr %Spent, ptr %list, i64 %k, i32 1
+  %given.p = getelementptr %Spent, ptr %list, i64 %k, i32 2
+  %places.p = getelementptr %Spent, ptr %list, i64 %k, i32 3
+  %at = load i64, ptr %at.p
+  %slots = load ptr, ptr %slots.p
+  %given = load i64, ptr %given.p
+  %places = load ptr, ptr %places.p
   %node = call ptr @new_object(ptr %class, ptr %slots)
   %failed = icmp eq ptr %node, null
-  br i1 %failed, label %no, label %fill
+  br i1 %failed, label %no, label %known
+known:
+  %all = icmp eq i64 %given, 0
+  br i1 %all, label %fill, label %take
+take:
+  %taken = call ptr @some_of(ptr %args, ptr %places, i64 %given)
+  %given.slot = call i64 @number(ptr %e, i64 ${E_given_slot})
+  call void @put(ptr %node, i64 %given.slot, ptr %taken)
+  %untaken = icmp eq ptr %taken, null
+  br i1 %untaken, label %drop, label %fill
 fill:
   %counter = call ptr @word(ptr %e, i64 ${E_counter})
   %sequence = call ptr @PyIter_Next(ptr %counter)
@@ -385,7 +428,6 @@ drop:
   call void @Py_DecRef(ptr %node)
   ret i1 false
 give:
-  %at = call i64 @number(ptr %list, i64 %k)
   %result = call ptr @word(ptr %made, i64 %at)
   %slot = call i64 @number(ptr %e, i64 ${E_node})
   call void @put(ptr %result, i64 %slot, ptr %node)

@@ -18,8 +18,9 @@ from .views import View
 
 FIELDS = (
     "storage", "make_storage", "write_count", "writes", "version", "written", "gradient_count",
-    "gradients", "gradient", "spent_count", "spent", "class", "slots", "counter", "sequence_slot",
-    "place_slot", "node", "version_count", "versions", "storage_class", "root", "array",
+    "gradients", "gradient", "spent_count", "spent", "class", "given_slot", "counter",
+    "sequence_slot", "place_slot", "node", "version_count", "versions", "storage_class", "root",
+    "array",
 )  # fmt: skip
 PLACES = {f"E_{name}": place for place, name in enumerate(FIELDS)}
 STEPS = {"A_MADE": 0, "AN_ARGUMENT": 1, "A_CONSTANT": 2, "A_TUPLE": 3, "A_LIST": 4, "A_DICT": 5,
@@ -28,21 +29,35 @@ _storage_of = operator.attrgetter("storage_")
 
 
 @dataclass(frozen=True)
+class Spent:
+    """A result whose backward ran: where it is among what was made, what is in the slots of its
+    node, and which arguments are in the slot `given`."""
+
+    at: int
+    slots: Slots
+    given: Sequence[int]
+
+    def words(self, node: type, listed: Callable[[Sequence[int]], int]) -> list[int]:
+        """As native code reads them."""
+        slots = tuple(slot for slot in self.slots if slot[0] != "given" or not self.given)
+        return [self.at, listed(slot_words(node, slots)), len(self.given), listed([*self.given])]
+
+
+@dataclass(frozen=True)
 class Effects:
     """What happens after a call of one kind.
 
     `writes`: the number of an argument or -1, else a storage, and how often it was written.
     `gradients`: tensors whose `.grad` is set, and to which of what was made, or None. `spent`:
-    those of what was made that get a node of class `node`, with `slots`, whose backward ran.
+    those of what was made that get a node of class `node`.
     `versions`: those that get a storage with these slots, beside its root.
     """
 
     eager: Eager
     writes: Sequence[tuple[int, Any, int]] = ()
     gradients: Sequence[tuple[Any, int | None]] = ()
-    spent: Sequence[int] = ()
+    spent: Sequence[Spent] = ()
     node: type | None = None
-    slots: Slots = ()
     versions: Sequence[tuple[int, Slots]] = ()
 
     def __bool__(self) -> bool:
@@ -69,9 +84,9 @@ class Effects:
                                  for word in (id(owner), -1 if at is None else at)]),
             "gradient": place(eager.tensor, "_grad"),
             "spent_count": len(self.spent),
-            "spent": listed([*self.spent]),
+            "spent": 0,
             "class": 0,
-            "slots": 0,
+            "given_slot": 0,
             "counter": id(eager.next_sequence.__self__),
             "sequence_slot": 0,
             "place_slot": 0,
@@ -85,8 +100,9 @@ class Effects:
         }  # fmt: skip
         if self.node is not None:
             found["class"] = id(self.node)
-            found["slots"] = listed(slot_words(self.node, self.slots))
-            for name in ("sequence", "place"):
+            found["spent"] = listed([word for spent in self.spent
+                                     for word in spent.words(self.node, listed)])  # fmt: skip
+            for name in ("sequence", "place", "given"):
                 found[f"{name}_slot"] = place(self.node, name)
         return [found[name] for name in FIELDS]
 

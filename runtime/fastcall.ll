@@ -507,7 +507,7 @@ more:
   br i1 %effectless, label %count, label %effect
 effect:
   call void @set_gradients(ptr %effects, ptr %made)
-  %spent = call i1 @give_spent(ptr %effects, ptr %made, ptr %place)
+  %spent = call i1 @give_spent(ptr %effects, ptr %args, ptr %made, ptr %place)
   br i1 %spent, label %count, label %poor
 poor:
   call void @release(ptr %made, i64 %shown)
