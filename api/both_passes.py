@@ -22,8 +22,8 @@ class Split:
     """
 
     __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function", "handed_on",
-                 "lefts", "orders", "overwritten", "parts", "rereads", "shared", "to_leaves",
-                 "wanted")  # fmt: skip
+                 "layouts", "lefts", "orders", "overwritten", "parts", "rereads", "shared",
+                 "to_leaves", "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
@@ -32,6 +32,7 @@ class Split:
         self.to_leaves: dict[int, ToLeaves | Careful] = {}  # by result
         self.album: Any = None  # see Note [Familiar graphs]
         self.orders: dict[Any, list[int]] = {}  # see `arrivals`
+        self.layouts: dict[Any, Any] = {}  # see Note [Gradients in memory]
         self.lefts: dict[Any, Reads] = {}  # see `left_to_read`
         # inputs of which eager's saved values are made, and which the function itself writes over
         inputs = function.trace.inputs

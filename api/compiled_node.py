@@ -13,6 +13,7 @@ from .arrivals import Reads
 from .both_passes import Split
 from .custom_backwards import Careful, gradients
 from .expanding import Expansion, Rewritten, Unreadable, edges_of, ops_after
+from .gradient_layouts import LaidOutAgain, laid_out
 from .in_part import same_bytes, serve
 from .ir.bind import state
 from .ir.types import TensorType, uint8
@@ -299,6 +300,9 @@ class CompiledFunctionBackward(Node):
         if self.before is not None:
             return self.apply_as_eager(grads)
         arguments = [*self.saved, *self.saved_input_arrays(), *[g._array for g in arrived]]
+        laid = laid_out(self, arrived)
+        if laid is not None:
+            return self.spread(laid.left, laid.run(arguments, arrived))
         backward, left = self.split.for_gradients(self.numbers)
         return self.spread(left, backward.finish(backward.call(*arguments), ()))
 
@@ -317,6 +321,11 @@ class CompiledFunctionBackward(Node):
         inputs = [self.as_before(k) for k in range(len(self.inputs))]
         return inputs + [Tensor._wrap(snapshot.state(), uint8) for snapshot in self.states]
 
+    def inputs_now(self) -> list[np.ndarray]:
+        """The same as arrays, as they are now: for how they lie in memory."""
+        states = [snapshot.state() for snapshot in self.states]
+        return [*map(memory_of, self.inputs), *states]
+
     def apply_op_by_op(self, arrived: list[Any]) -> list[Any]:
         """See Note [Custom backwards]."""
         return gradients(self.split.function, self, self.inputs_before(), arrived)
@@ -324,6 +333,9 @@ class CompiledFunctionBackward(Node):
     def differentiable_apply(self, arrived: list[Any]) -> list[Any]:
         """create_graph: backward as a compiled function of the same inputs."""
         inputs = self.inputs_before()
+        laid = None if any_batched(arrived) else laid_out(self, arrived, LaidOutAgain)
+        if laid is not None:
+            return self.spread(laid.left, laid.run(inputs, arrived))
         function, left = self.split.function.gradient(self.split.wanted, self.numbers)
         return self.spread(left, function.run([*inputs, *arrived]))
 

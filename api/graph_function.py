@@ -81,7 +81,7 @@ class GraphFunction:
     def plain(self) -> Executor:
         """The forward pass when no gradient will be asked for."""
         if self._plain is None:
-            self._plain = self._executor(
+            self._plain = self.executor(
                 self._exact(self.trace), lambda: self._optimised("forward", self.trace)
             )
             if checking():
@@ -95,8 +95,8 @@ class GraphFunction:
             recorded = reverse.joint(self.trace, wanted, self.differentiable)
             joint = self._optimised("joint", recorded)
             parts = partition(joint, frozenset(joint.inputs[k].var for k in self.volatile))
-            forward = self._executor(parts.forward)
-            backward = self._executor(dead_code.run(parts.backward))
+            forward = self.executor(parts.forward)
+            backward = self.executor(dead_code.run(parts.backward))
             begin(backward=True)
             as_eager = AsEager(without_writes(recorded), self.held, self.unseen)
             found = self._split[wanted] = Split(self, wanted, parts, forward, backward, as_eager)
@@ -109,7 +109,7 @@ class GraphFunction:
         found = self._reduced.get((wanted, given))
         if found is None:
             graph, left = absent_gradients.run(self.split(wanted).parts.backward, given)
-            found = self._reduced[wanted, given] = (self._executor(graph), left)
+            found = self._reduced[wanted, given] = (self.executor(graph), left)
         return found
 
     def led_to(self, wanted: Sequence[int], number: int) -> list[int]:
@@ -146,9 +146,13 @@ class GraphFunction:
             reached = reverse.reached(trace, results)
             left = tuple(k for k, position in enumerate(wanted) if position in reached)
             graph = reverse.grad(trace, [wanted[k] for k in left], results)
-            function = GraphFunction(graph, f"{self.name}_grad", settings=self.settings)
+            function = self.like(graph, f"{self.name}_grad")
             found = self._grads[wanted, given] = (function, left)
         return found
+
+    def like(self, graph: Graph, name: str = "") -> GraphFunction:
+        """Another graph as a function, with the same settings."""
+        return GraphFunction(graph, name or self.name, settings=self.settings)
 
     def _optimised(self, stage: str, graph: Graph) -> Graph:
         steps: list[Step] = []
@@ -158,7 +162,7 @@ class GraphFunction:
     def _exact(self, graph: Graph) -> Graph:
         return strict.run(graph) if self.settings.strict else graph
 
-    def _executor(self, graph: Graph, passes: Any = None) -> Executor:
+    def executor(self, graph: Graph, passes: Any = None) -> Executor:
         return Executor(graph, self.settings.threads, self.generators, passes)
 
     @property

@@ -148,7 +148,7 @@ class PackedFunction:
     def forward(self) -> Executor:
         if self._forward is None:
             graph = self.function._optimised("forward", self.slots.forward())
-            self._forward = self.function._executor(graph)
+            self._forward = self.function.executor(graph)
         return self._forward  # type: ignore[no-any-return]
 
     def arrivals(self, given: tuple[int, ...], silent: frozenset[int]) -> list[int]:

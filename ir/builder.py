@@ -81,6 +81,8 @@ class Symbol(Value):
 class Builder:
     """Collects nodes. `inputs` and `outputs` are added by the caller."""
 
+    runs_as_built = False  # are ops chosen as for eager execution?
+
     def __init__(self, name: str = "graph"):
         self.name = name
         self.inputs: list[Input] = []

@@ -52,18 +52,21 @@ def joint(
     results: Sequence[int] | None = None,
     name: str = "",
     again: bool = False,
+    as_eager: bool = False,
 ) -> Graph:
     """Results and gradients in one graph.
 
     Inputs: those of `graph`, then a `gradient` for each differentiable result. Outputs: those of
     `graph`, then a `grad` of each input in `wanted` (default: all differentiable arguments).
     `results` numbers the results that get a gradient (default: all differentiable ones). Rules
-    choose forms that can be differentiated once more if `again` says so.
+    choose forms that can be differentiated once more if `again` says so, and those that eager runs
+    if `as_eager` does.
     """
     if wanted is None:
         wanted = [k for k, i in enumerate(graph.inputs)
                   if i.kind == ARGUMENT and i.var.dtype.is_differentiable]  # fmt: skip
     builder = Builder(name or f"{graph.name}_joint")
+    builder.runs_as_built = as_eager
     builder.inputs = list(graph.inputs)
     builder.nodes = list(graph.unmarked().nodes)  # backward reads what forward left
     builder.outputs = list(graph.unmarked().outputs)
