@@ -21,9 +21,9 @@ class Split:
     `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
     """
 
-    __slots__ = ("__weakref__", "album", "as_eager", "backward", "forward", "function", "handed_on",
-                 "layouts", "lefts", "orders", "overwritten", "parts", "rereads", "shared",
-                 "to_leaves", "wanted")  # fmt: skip
+    __slots__ = ("__weakref__", "album", "as_eager", "backward", "cores", "forward", "function",
+                 "handed_on", "layouts", "lefts", "orders", "overwritten", "parts", "rereads",
+                 "shared", "to_leaves", "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
@@ -33,6 +33,7 @@ class Split:
         self.album: Any = None  # see Note [Familiar graphs]
         self.orders: dict[Any, list[int]] = {}  # see `arrivals`
         self.layouts: dict[Any, Any] = {}  # see Note [Gradients in memory]
+        self.cores: dict[Any, Executor] = {}  # what computes them
         self.lefts: dict[Any, Reads] = {}  # see `left_to_read`
         # inputs of which eager's saved values are made, and which the function itself writes over
         inputs = function.trace.inputs

@@ -31,6 +31,8 @@ from .tracer.engine import current
 from .tracer.tape import AccumulateGrad
 from .tracer.tensor import Tensor
 
+MOST = 64  # layouts that are remembered for one backward
+
 
 def seen(node: Any) -> tuple[int, ...]:
     """The gradients of a node that somebody may look at: those that go on, or are asked for."""
@@ -75,7 +77,7 @@ class Look(NamedTuple):
     core: Core | None  # what is computed, if that is not the gradient
     is_whole: bool  # is it that array itself?
 
-    def at(self, array: np.ndarray, memories: dict[Any, np.ndarray]) -> np.ndarray:
+    def at(self, array: np.ndarray, memories: dict[Any, np.ndarray], dtype: Any) -> np.ndarray:
         """The gradient; `memories` has those that several gradients show parts of."""
         _, shape, strides, offset, size, *_ = self.lies
         if self.given is not None:
@@ -83,7 +85,7 @@ class Look(NamedTuple):
             if not array.flags.c_contiguous:
                 memory = memory_of(array)
                 offset += array.ctypes.data - memory.ctypes.data
-            return np.ndarray(shape, array.dtype, memory, offset, strides)
+            return np.ndarray(shape, dtype.storage, memory, offset, strides)
         if self.is_whole:
             return array
         if self.core is not None:
@@ -100,6 +102,7 @@ class LaidOut:
     """Backward for gradients that arrive in one layout, where those in `seen` are seen."""
 
     def __init__(self, node: Any, arrived: Sequence[Any], seen: Sequence[int]):
+        self.numbers = node.numbers
         ordinary, self.left = node.split.for_gradients(node.numbers)
         graph = eager_graph(node, self.left)
         inputs = [*node.inputs_now(), *[g._array for g in arrived]]
@@ -110,21 +113,25 @@ class LaidOut:
         arrays = {var: g._array for var, g in zip(given, arrived)}
         self.looks = [None if place is None else look_of(place, lies, given, arrays, dtype)
                       for place, dtype in zip(lies, self.dtypes)]  # fmt: skip
-        self.executor = self.executor_for(ordinary, node.split.function)
+        self.executor = self.executor_for(ordinary, node.split)
 
     def is_turned(self) -> bool:
         """Is anything not as the usual backward gives it?"""
         return any(self.looks)
 
-    def executor_for(self, ordinary: Executor, function: Any) -> Executor | None:
+    def executor_for(self, ordinary: Executor, split: Any) -> Executor | None:
         """What computes all that did not arrive; None if that is nothing."""
         if all(look is not None and look.given is not None for look in self.looks):
             return None
         cores = [None if look is None else look.core for look in self.looks]
         if not any(cores):
             return ordinary
-        graph = optimise(with_cores(ordinary.source, cores), strict=function.settings.strict)
-        return function.executor(graph)  # type: ignore[no-any-return]
+        known, key = split.cores, (self.numbers, tuple(cores))
+        if key not in known:
+            strict = split.function.settings.strict
+            graph = optimise(with_cores(ordinary.source, cores), strict=strict)
+            known[key] = split.function.executor(graph)
+        return known[key]  # type: ignore[no-any-return]
 
     def run(self, arguments: list[np.ndarray], arrived: Sequence[Any]) -> list[Any]:
         """The gradients; one tensor where eager has one for several inputs."""
@@ -141,7 +148,7 @@ class LaidOut:
                 tensor = made.get(look.lies)
             if tensor is None:
                 source = array if look.given is None else arrived[look.given]._array
-                tensor = made[look.lies] = Tensor._wrap(look.at(source, memories), dtype)
+                tensor = made[look.lies] = Tensor._wrap(look.at(source, memories, dtype), dtype)
             found.append(tensor)
         return found
 
@@ -251,6 +258,8 @@ def laid_out(node: Any, arrived: Sequence[Any], kind: Any = LaidOut) -> Any:
     known = node.split.layouts
     key = (kind, node.numbers, places, tuple([g._array.strides for g in arrived]))
     if key not in known:
+        if len(known) >= MOST:
+            known.clear()
         try:
             found = kind(node, arrived, places)
         except Unknown:

@@ -2,9 +2,10 @@
 
 Note [Layouts by example]
     Where an op's result lies follows from its NumPy evaluation and from how its operands lie. So
-    the ops run, on stand-ins: what products and the like give is row-major whatever they read, so
-    nothing before them need run, and nothing is computed for most gradients. Where an op refuses
-    stand-ins (a matrix of zeros has no inverse), all of them run on the values themselves.
+    the ops run, on stand-ins: zeros, which take no memory as long as they are only read. What
+    products and the like give is row-major whatever they read, so nothing before them need run, and
+    nothing is computed for most gradients. Where an op refuses stand-ins (a matrix of zeros has no
+    inverse), all of them run on the values themselves.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ def lying(graph: Graph, inputs: Sequence[np.ndarray], given: int) -> list[Lying]
     kept = len(inputs) - given
     inputs = [*inputs[:kept], *map(like, inputs[kept:])]
     try:
-        return by_example(graph, inputs, is_row_major)
+        return by_example(graph, inputs, True)
     except Exception:  # see Note [Layouts by example]
         pass
     try:
-        return by_example(graph, inputs, lambda node: False)
+        return by_example(graph, inputs, False)
     except Exception as error:  # of values that were written since, say
-        raise Unknown(str(error)) from error
+        raise Unknown(str(error)) from None
 
 
 def is_row_major(node: Node) -> bool:
@@ -65,13 +66,14 @@ def is_row_major(node: Node) -> bool:
     return op.kind in ("product", "reduction") or isinstance(op.lower, Template)
 
 
-def by_example(graph: Graph, inputs: Sequence[np.ndarray], is_cut: Any) -> list[Lying]:
+def by_example(graph: Graph, inputs: Sequence[np.ndarray], stand_in: bool) -> list[Lying]:
+    """What `lying` gives, by running ops on stand-ins, or on values."""
     needed = {o.var for o in graph.outputs}
     order = []
     for node in reversed(graph.nodes):
         if not needed.isdisjoint(node.outputs):
             order.append(node)
-            if not is_cut(node):
+            if not (stand_in and is_row_major(node)):
                 needed.update(node.present())
     known = Known({}, {}, {})
     for item, array in zip(graph.inputs, inputs):
@@ -79,8 +81,7 @@ def by_example(graph: Graph, inputs: Sequence[np.ndarray], is_cut: Any) -> list[
             known.add(item.var, array, None)
     with np.errstate(all="ignore"):
         for node in reversed(order):
-            arrays = map(fresh, node.outputs) if is_cut(node) else evaluate(node, known.arrays)
-            for var, array in zip(node.outputs, arrays):
+            for var, array in zip(node.outputs, known.results(node, stand_in)):
                 known.add(var, array, node)
     return [known.place(o.var) for o in graph.outputs]
 
@@ -96,6 +97,14 @@ class Known(NamedTuple):
         self.arrays[var], self.producers[var] = array, node
         self.roots.setdefault(id(owner(array)), var)
 
+    def results(self, node: Node, stand_in: bool) -> Any:
+        if not stand_in:
+            return evaluate(node, self.arrays)
+        if is_row_major(node):
+            return map(fresh, node.outputs)
+        made = evaluate(node, self.arrays)
+        return [array if id(owner(array)) in self.roots else like(array) for array in made]
+
     def root(self, var: Var) -> Var | None:
         return self.roots[id(owner(self.arrays[var]))] if var in self.arrays else None
 
@@ -103,6 +112,8 @@ class Known(NamedTuple):
         array, root = self.arrays[var], self.root(var)
         assert root is not None
         memory = self.arrays[root]
+        if min(*array.strides, *memory.strides, 0) < 0:
+            raise Unknown("tensors have no negative strides")
         offset = array.ctypes.data - memory.ctypes.data
         chain: list[Node] = []
         while var is not root:

@@ -187,3 +187,48 @@ def test_inverses_have_layouts_though_zeros_have_none():
             found.append(torch.autograd.grad(y, x, torch.ones(3, 3))[0])
         assert found[0].stride() == found[1].stride()
         assert torch.allclose(*found)
+
+
+ODD = {
+    "empty": (lambda x: x.t() * 2, lambda: torch.ones(0, 3)),
+    "complex": (torch.view_as_real, lambda: torch.ones(2, 3, dtype=torch.complex64)),
+    "pairs": (lambda x: torch.view_as_complex(x).t(), lambda: torch.ones(2, 3, 2)),
+    "bfloat16": (lambda x: (x.t() * 2).sum(0), lambda: torch.ones(2, 3, dtype=torch.bfloat16)),
+    "branch": (lambda x: x.t() * 2 if x.sum() > 0 else x, lambda: torch.ones(2, 3)),
+    "overlapping": (lambda x: x.as_strided((2, 2), (1, 1)), lambda: torch.ones(5)),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_odd_tensors(case):
+    body, make = ODD[case]
+    compiled = torch.compile(body)
+    for _ in range(4):
+        found = []
+        for function in (body, compiled):
+            x = make().requires_grad_()
+            y = function(x)
+            (grad,) = torch.autograd.grad(y, x, torch.ones_like(y))
+            found.append((grad.dtype, grad.stride(), grad.tolist()))
+        assert found[0] == found[1]
+
+
+def test_gradients_that_arrive_with_gaps_of_any_size():
+    compiled = torch.compile(parts_of_one_memory)
+    for n in range(6, 76):
+        inputs = operands(n)
+        given = torch.arange(4.0 * n).view(4, n)[:, :6]
+        want, got = (torch.autograd.grad(function(*inputs), inputs, given)
+                     for function in (parts_of_one_memory, compiled))  # fmt: skip
+        assert [(g.tolist(), g.stride()) for g in want] == [(g.tolist(), g.stride()) for g in got]
+
+
+def test_sizes_that_vary():
+    def body(x):
+        return (x.t() * 2).sum()
+
+    compiled = torch.compile(body, dynamic=True)
+    for n in (2, 3, 4, 5, 6):
+        x = torch.ones(n, 3, requires_grad=True)
+        want, got = (torch.autograd.grad(function(x), x)[0] for function in (body, compiled))
+        assert want.stride() == got.stride() and torch.equal(want, got)
