@@ -63,7 +63,8 @@ def lying(graph: Graph, inputs: Sequence[np.ndarray], given: int) -> list[Lying]
 def is_row_major(node: Node) -> bool:
     """Are its results row-major, however its operands lie?"""
     op = node.op
-    return op.kind in ("product", "reduction") or isinstance(op.lower, Template)
+    is_loop = isinstance(op.lower, Template) and not op.moves_data
+    return op.kind in ("product", "reduction") or is_loop
 
 
 def by_example(graph: Graph, inputs: Sequence[np.ndarray], stand_in: bool) -> list[Lying]:
@@ -103,7 +104,8 @@ class Known(NamedTuple):
         if is_row_major(node):
             return map(fresh, node.outputs)
         made = evaluate(node, self.arrays)
-        return [array if id(owner(array)) in self.roots else like(array) for array in made]
+        return [like(copied(array)) if is_of_write(node) or id(owner(array)) not in self.roots
+                else array for array in made]  # fmt: skip
 
     def root(self, var: Var) -> Var | None:
         return self.roots[id(owner(self.arrays[var]))] if var in self.arrays else None
@@ -123,6 +125,16 @@ class Known(NamedTuple):
             var = next(v for v in node.present() if self.root(v) is root)
         return Lying(root, array.shape, array.strides, offset, extent(memory),
                      memory_order(memory), tuple(reversed(chain)))  # fmt: skip
+
+
+def is_of_write(node: Node) -> bool:
+    """Does it pull a gradient out of a write to a part? Eager copies what arrives there."""
+    return node.origin is not None and node.origin.op.endswith("_scatter")
+
+
+def copied(array: np.ndarray) -> np.ndarray:
+    """As a clone of it lies."""
+    return array.copy(order="C" if 0 in array.strides else "K")
 
 
 def fresh(var: Var) -> np.ndarray:

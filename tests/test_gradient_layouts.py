@@ -60,8 +60,14 @@ def handed_on(x, y):
     return x.clone() + y
 
 
+def written_part(x, y):
+    whole = x * 2
+    whole[1] = y[0]
+    return whole.sum(1)
+
+
 BODIES = (sums, both_the_same, expanded_rows, turned, views_of_what_arrives, parts_of_one_memory,
-          products, transposed_product, layer, handed_on)  # fmt: skip
+          products, transposed_product, written_part, layer, handed_on)  # fmt: skip
 LIES = {"rows": lambda x: x, "columns": lambda x: x.t().contiguous().t()}
 ARRIVING = {
     "rows": torch.ones_like,
