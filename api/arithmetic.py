@@ -2,24 +2,53 @@
 
 See Note [Numbers of tensors] in tracer/recorded_numbers.py, and Note [Straight to the caller]. What
 is computed of the number is not followed: it is looked at when it is made.
+
+Note [Containers of one's own]
+    `logs["loss"] = loss.item()` and `losses.append(loss.item())` put the number into a dict or list
+    that the function returns, or drops. That is no look at it, if nobody else has the container.
+    What the code did with it before is not read off the bytecode: the count of references says
+    whether there is another one. What it does from then on is followed.
 """
 
 from __future__ import annotations
 
 import dis
 import sys
-from collections import ChainMap
+from collections import ChainMap, Counter
+from itertools import dropwhile
+from operator import not_
 from types import CodeType, FrameType
 from typing import Any
 
-from .returns import VALUE, Constant, Elsewhere, Reached, Walk, has_value, popped, users_frame
+from .returns import (
+    VALUE,
+    Box,
+    Constant,
+    Elsewhere,
+    Reached,
+    Walk,
+    has_value,
+    popped,
+    unused,
+    users_frame,
+)
 
 OPERATORS = {"BINARY_OP": 2, "COMPARE_OP": 2, "UNARY_NEGATIVE": 1, "UNARY_NOT": 1, "TO_BOOL": 1}
 OPERATORS |= {f"{kind}_{word}": 2 for kind in ("BINARY", "INPLACE")
               for word in ("ADD", "SUBTRACT", "MULTIPLY", "TRUE_DIVIDE", "FLOOR_DIVIDE", "POWER",
                            "MODULO")}  # fmt: skip
+CALLS = {"CALL", "CALL_METHOD"}
+METHODS_ARE_ATTRIBUTES = sys.version_info >= (3, 12)
 SUBSCRIPT = 26  # an operator of Python 3.14
+APPEND = object()  # the method of a container of one's own, on the stack
 SEES_VARIABLES = {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"}
+
+
+class Local:
+    """What a variable holds, on a stack that is not known otherwise."""
+
+    def __init__(self, name: str):
+        self.name = name
 
 
 class Reckoning(Walk):
@@ -38,11 +67,9 @@ class Reckoning(Walk):
             super().decide(item)
 
     def is_new(self, position: int, stack: list[Any], names: dict[str, Any]) -> bool:
-        held = [item is VALUE for item in stack]
-        state = (position, tuple(held[held.index(True) :] if True in held else ()),
-                 frozenset(name for name, item in names.items() if item is VALUE))  # fmt: skip
-        if any(isinstance(item, dict) for item in (*stack, *names.values())):
-            raise Elsewhere  # a container in a loop
+        held = list(dropwhile(not_, map(how_held, stack)))
+        variables = frozenset((name, how_held(item)) for name, item in names.items())
+        state = (position, tuple(held), frozenset(v for v in variables if v[1]))
         known = state in self.states
         self.states.add(state)
         return not known
@@ -58,6 +85,16 @@ class Reckoning(Walk):
             stack.append(VALUE if VALUE in chosen else None)
             for item in chosen:
                 self.decide(item)
+        elif kind == "STORE_SUBSCR" and len(stack) > 2 and isinstance(stack[-2], Box):
+            value, box, key = popped(stack, 3)
+            unused(key)
+            put(box, value)
+        elif kind in CALLS and arg == 1 and len(stack) > 2 and stack[-3] is APPEND:
+            _, box, value = popped(stack, 3)
+            put(box, value)
+            stack.append(None)
+        elif is_append(kind, arg, what) and stack and isinstance(stack[-1], Box | Local):
+            stack.insert(-1, APPEND)
         else:
             return super().moves(kind, arg, what, stack, names)
         return True
@@ -70,6 +107,49 @@ class Reckoning(Walk):
         for item in popped(stack, takes):
             self.decide(item)
         stack.append(None)
+
+
+class Before(Reckoning):
+    """Walks to where the number is made, and knows which variables lie on the stack there."""
+
+    def moves(self, kind: str, arg: int, what: Any, stack: list[Any], names: Any) -> bool:
+        if kind == "LOAD_FAST":
+            stack.append(Local(what))
+            return True
+        return super().moves(kind, arg, what, stack, names)
+
+
+def how_held(item: Any) -> Any:
+    """What a walk must know of an item to tell states apart; None of most."""
+    if isinstance(item, Box):
+        return id(item), item.holds, item.shared
+    return "value" if item is VALUE else "inside" if has_value(item) else None
+
+
+def put(box: Any, item: Any) -> None:
+    """An item is put into a container."""
+    if not isinstance(box, Box) or box.shared or not has_value(item):
+        unused(item)
+    else:
+        box.holds = True
+
+
+def is_append(kind: str, arg: int, what: Any) -> bool:
+    """Does the instruction load the method to call it?"""
+    method = kind == "LOAD_METHOD" or (kind == "LOAD_ATTR" and arg & 1 and METHODS_ARE_ATTRIBUTES)
+    return method and what == "append"  # type: ignore[no-any-return]
+
+
+def own_containers(frame: FrameType, stack: list[Any]) -> dict[str, Any]:
+    """Variables with lists and dicts that nobody else has; see Note [Containers of one's own]."""
+    variables, found = frame.f_locals, {}
+    loaded = Counter(item.name for item in stack if isinstance(item, Local))
+    for name in variables:
+        value = variables[name]
+        # in the frame, in its dict, here, in the call; and on the stack
+        if type(value) in (list, dict) and sys.getrefcount(value) == 4 + loaded[name]:
+            found[name] = Box()
+    return found
 
 
 def chooses(function: Any) -> bool:
@@ -93,7 +173,10 @@ def is_arithmetic(how: str, last: CodeType) -> bool:
         position = walk.after(frame.f_lasti)
         if not made_here(how, walk.instructions[:position]):
             return False
-        walk.run(position, [*stack_before(position, frame), VALUE], {})
+        stack = stack_before(position, frame)
+        boxes = own_containers(frame, stack)
+        stack = [boxes.get(item.name) if isinstance(item, Local) else item for item in stack]
+        walk.run(position, [*stack, VALUE], boxes)
     except Elsewhere:
         return False
     outer = frame.f_back
@@ -102,7 +185,7 @@ def is_arithmetic(how: str, last: CodeType) -> bool:
 
 def stack_before(position: int, frame: FrameType) -> list[Any]:
     """What lies below the result of the instruction before that position, as far as it is known."""
-    walk = Reckoning(frame)
+    walk = Before(frame)
     walk.goal = position
     try:
         walk.run(0, [], {})

@@ -38,11 +38,19 @@ _EFFECTS: dict[str, Any] = {
     "FORMAT_WITH_SPEC": (2, 1), "CONVERT_VALUE": (1, 1), "BUILD_STRING": lambda arg: (arg, 1),
     "CALL": lambda arg: (arg + 2, 1), "CALL_KW": lambda arg: (arg + 3, 1),
     "DELETE_FAST": (0, 0), "GET_ITER": (1, 1), "END_FOR": (0, 0),
+    "UNPACK_SEQUENCE": lambda arg: (1, arg), "BUILD_SLICE": lambda arg: (arg, 1),
+    "UNPACK_EX": lambda arg: (1, (arg & 255) + 1 + (arg >> 8)), "BINARY_SLICE": (3, 1),
+    "STORE_SLICE": (4, 0), "DELETE_SUBSCR": (2, 0), "BUILD_SET": lambda arg: (arg, 1),
+    "LIST_EXTEND": (1, 0), "LIST_TO_TUPLE": (1, 1), "LOAD_ASSERTION_ERROR": (0, 1),
+    "UNARY_POSITIVE": (1, 1), "MAKE_FUNCTION": lambda arg: (1 + (arg & 15).bit_count(), 1),
+    "CALL_FUNCTION_EX": lambda arg: (3 + (arg & 1), 1),
 }  # fmt: skip
 if sys.version_info >= (3, 12):
     _EFFECTS["LOAD_ATTR"] = lambda arg: (1, 1 + (arg & 1))
 if sys.version_info < (3, 11):  # calls have no null below the function, operators have names
     _EFFECTS |= {
+        "MAKE_FUNCTION": lambda arg: (2 + (arg & 15).bit_count(), 1),
+        "CALL_FUNCTION_EX": lambda arg: (2 + (arg & 1), 1),
         "LOAD_GLOBAL": (0, 1), "POP_BLOCK": (0, 0), "CALL_METHOD": lambda arg: (arg + 2, 1),
         "CALL_FUNCTION": lambda arg: (arg + 1, 1), "CALL_FUNCTION_KW": lambda arg: (arg + 2, 1),
         **{f"{kind}_{word}": (2, 1) for kind in ("BINARY", "INPLACE")
@@ -73,6 +81,13 @@ class Constant:
 
     def __init__(self, value: Any):
         self.value = value
+
+
+class Box:
+    """A container that only the function has which is followed, or had until it was `shared`."""
+
+    def __init__(self) -> None:
+        self.holds = self.shared = False
 
 
 class Walk:
@@ -190,16 +205,21 @@ def popped(stack: list[Any], count: int) -> list[Any]:
 
 
 def has_value(item: Any) -> bool:
-    return item is VALUE or isinstance(item, dict)
+    return item is VALUE or isinstance(item, dict) or (isinstance(item, Box) and item.holds)
 
 
 def unused(item: Any) -> None:
     if has_value(item):
         raise Elsewhere
+    if isinstance(item, Box):
+        item.shared = True
 
 
 def container(keys: Any, items: list[Any]) -> Any:
     """A tuple, list or dict as its members by index or key; None if the value is not in it."""
+    for item in items:
+        if isinstance(item, Box):
+            item.shared = True
     if not any(map(has_value, items)):
         return None
     keys = [key.value if isinstance(key, Constant) else key for key in keys]
