@@ -36,6 +36,7 @@ ONCE = {
     "meshgrid": (lambda: torch.meshgrid(X, X), "torch.meshgrid: in an upcoming release, it will"),
     "float": (lambda: C.float(), "Casting complex values to real discards the imaginary part"),
     "to": (lambda: C.to(torch.int64), "Casting complex values to real discards the imaginary"),
+    "bfloat16": (lambda: C.bfloat16(), "Casting complex values to real discards the imaginary"),
     "copy_": (lambda: X.clone().copy_(C), "Casting complex values to real discards the imaginary"),
     "cross": (lambda: torch.cross(ROWS, ROWS), "Using torch.cross without specifying the dim arg"),
     "cholesky": (lambda: torch.cholesky(M), "torch.cholesky is deprecated in favor of torch.lin"),

@@ -239,11 +239,15 @@ def check_alpha(name: str, input: Any, other: Any, alpha: Any) -> None:
     if isinstance(alpha, int) or (not isinstance(alpha, Value) and alpha == 1):
         return
     dtypes = [v.dtype for v in (input, other) if isinstance(v, Value)]
-    numbers_float = any(isinstance(v, float) for v in (input, other))
-    if isinstance(alpha, float) and dtypes and not numbers_float and (
+    numbers_float = any(isinstance(v, float | complex) for v in (input, other))
+    if isinstance(alpha, float | complex) and dtypes and not numbers_float and (
             max(d.category for d in dtypes) < FLOAT):  # fmt: skip
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating "
                            "point number.")  # fmt: skip
+    if isinstance(alpha, complex) and dtypes and not (
+            any(d.is_complex for d in dtypes) or isinstance(other, complex)):  # fmt: skip
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex "
+                           "number.")  # fmt: skip
 
 
 @public("div", "divide", "true_divide", inplace=True, out="cast")
@@ -264,10 +268,10 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 def _cast(x: np.ndarray, *, dtype: DType) -> np.ndarray:
-    if dtype is bfloat16:
-        return x.astype(np.float32)  # rounding to bfloat16 is the interpreter's, see run_half
     if x.dtype.kind == "c" and not dtype.is_complex and dtype.name != "bool":
         x = x.real
+    if dtype is bfloat16:
+        return x.astype(np.float32)  # rounding to bfloat16 is the interpreter's, see run_half
     # NumPy would make the dimensions of an expanded array the fastest ones
     return x.astype(dtype.storage, order="C" if 0 in x.strides else "K")
 

@@ -149,3 +149,14 @@ def test_numbers_beside_halves(text, numerics):
         x = torch.tensor([1.7, 3.3], dtype=dtype)
         for _ in range(2):
             assert function(x, torch.tensor(0.30012), 0.30012).tolist() == expected
+
+
+@pytest.mark.parametrize(("x", "words"), [
+    (torch.ones(2), "For non-complex input tensors"), (torch.ones(2).long(), "For integral input"),
+    (torch.ones(2).bool(), "For integral input"),
+])  # fmt: skip
+def test_complex_factors_need_complex_tensors(x, words):
+    with pytest.raises(RuntimeError, match=words):
+        torch.add(x, x, alpha=1j)
+    z = torch.complex(torch.ones(2), torch.zeros(2))
+    assert torch.add(z, z, alpha=1j).tolist() == [1 + 1j] * 2
