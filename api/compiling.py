@@ -32,7 +32,7 @@ from .ir.events import log
 from .ir.patches import watch_library
 from .ir.places import user_level
 from .ir.types import default_dtype
-from .kinds import leaf_key
+from .kinds import leaf_key, with_odd_names
 from .loose_numbers import replace_loose
 from .methods import bound, copied, reduced
 from .one_object import OneObject, containers_of
@@ -198,6 +198,7 @@ class CompiledFunction(Inspected):
             if place < len(leaves) and type(leaves[place]) is float:
                 parts[place] = ("value", leaves[place].hex())  # zeros have signs, NaN is a value
         ones = self.containers.pattern(containers_of(call)) if self.containers.matters else None
+        structure = with_odd_names(structure)
         return (structure, *parts, shared_arguments(leaves), *modes, ones)
 
     def run_eagerly(self, args: Any, kwargs: Any) -> Any:

@@ -11,8 +11,11 @@ from typing import Any
 
 from .dynamic import TensorKey
 from .ir.types import TensorType
-from .plain import is_plain
+from .plain import EXACT, exact, is_plain
+from .pytree import split
 from .sharing import layout_of
+from .tracer.facts import device
+from .tracer.sparse import SparseTensor
 from .tracer.tensor import Tensor
 
 MODES = ("grad mode", "inference mode", "the default dtype", "saved_tensors_hooks",
@@ -28,17 +31,40 @@ def leaf_key(leaf: Any) -> Any:
     if type(leaf) is float:
         return float
     if is_plain(leaf):
-        return (type(leaf), leaf)
+        return exact(leaf)
     if isinstance(leaf, tuple):  # a Size: other tuples are containers
         return (type(leaf), *leaf)
     if type(leaf) is slice:
-        return (slice, leaf.start, leaf.stop, leaf.step)
+        return (slice, *(exact(end) if is_plain(end) else end
+                         for end in (leaf.start, leaf.stop, leaf.step)))  # fmt: skip
+    if type(leaf) is device:
+        return (EXACT, device, str(leaf))
+    if type(leaf) is frozenset and all(map(is_plain, leaf)):
+        return (frozenset, frozenset(map(exact, leaf)))
     return ("object", id(leaf))
+
+
+def with_odd_names(structure: Any) -> Any:
+    """The structure of a call, told from others that equal it."""
+    odd = odd_names(structure)
+    return (*structure, odd) if odd else structure
+
+
+def odd_names(structure: Any) -> tuple[Any, ...]:
+    """The keys of dicts in a structure that are no strings: `True` and `1.0` equal `1`."""
+    if structure is None:
+        return ()
+    names, parts = split(structure)
+    found = [name for part in parts if part is not None for name in odd_names(part)]
+    if names is not None and not issubclass(structure[0], SparseTensor):
+        found += [exact(name) for name in names if type(name) is not str]
+    return tuple(found)
 
 
 def difference(known: Iterable[Any], key: Any, names: list[str]) -> str:
     """How a kind of call differs from the most alike of those that are known."""
-    alike = [k for k in known if k[0] == key[0]]
+    shape = hash(key[0])  # names of members may be of classes that can't be compared
+    alike = [k for k in known if hash(k[0]) == shape]
     if not alike:
         return "the arguments have another structure"
     changes = min((changed(k, key, names) for k in alike), key=len)
@@ -68,6 +94,8 @@ def described(part: Any) -> str:
     if part is float:
         return "a float"
     kind, *value = part
+    if kind == EXACT:
+        return str(value[1])
     if kind == "value":
         return repr(float.fromhex(value[0]))
     return "an object" if kind == "object" else repr(value[0]) if len(value) == 1 else repr(part)

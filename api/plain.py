@@ -15,6 +15,7 @@ from .ir.dims import is_dim
 
 PLAIN = (int, float, bool, str, type(None), bytes, complex, np.generic, range)
 LIBRARIES = {"wengert", "torch", "numpy", "builtins", *sys.stdlib_module_names} - {"__main__"}
+EXACT = "exact"  # how keys begin that have the text of a number
 OBJECT = object()  # stands for one that is looked at elsewhere
 
 
@@ -45,11 +46,25 @@ def same(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
+    if type(a) is not float:
+        return bool(exact(a) == exact(b))
     if a != a:
         return bool(b != b)
-    if a == b:
-        return a != 0 or not isinstance(a, float) or math.copysign(1, a) == math.copysign(1, b)
-    return False
+    return a == b and (a != 0 or math.copysign(1, a) == math.copysign(1, b))
+
+
+def exact(value: Any) -> tuple[Any, ...]:
+    """What is equal for values that nobody can tell apart: zeros have signs, a NaN is a NaN."""
+    kind = type(value)
+    if kind is int or kind is str:
+        return kind, value
+    if isinstance(value, np.generic | complex | range):  # equal ranges may have other ends
+        return EXACT, kind, repr(value)
+    if isinstance(value, float):
+        return EXACT, kind, float.__repr__(value)
+    if isinstance(value, tuple):
+        return (kind, *map(exact, value))
+    return kind, value
 
 
 def is_constant(value: Any) -> bool:

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from .ir.texts import function_of
 from .pytree import rebuild, split
 from .runtime.entering import Container, Taking
@@ -120,6 +122,7 @@ class Writer:
             self.check(f"{value}.__class__ is not {self.constant(kind)}")
         variables = [next(self.names) for _ in parts]
         if kind is dict:
+            self.check_odd(value, names)
             if len(names) == 1:  # quicker
                 name = self.constant(names[0])
                 self.check(f"len({value}) != 1 or {name} not in {value}")
@@ -138,6 +141,15 @@ class Writer:
             raise UnknownContainer(kind)
         for variable, part in zip(variables, parts):
             self.take(variable, part)
+
+    def check_odd(self, value: str, names: tuple[Any, ...]) -> None:
+        """Keys of other classes may be equal: `True`, `1` and `1.0`."""
+        if all(type(name) is str for name in names):
+            return
+        if any(isinstance(name, float | complex | np.generic | tuple | frozenset)
+               for name in names):  # fmt: skip
+            raise UnknownContainer(dict)
+        self.check(f"tuple(map(type, {value})) != {self.constant(tuple(map(type, names)))}")
 
     def check(self, wrong: str) -> None:
         self.lines.append(f"if {wrong}: return missing")

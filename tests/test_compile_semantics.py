@@ -8,7 +8,7 @@ import typing
 import numpy as np
 import pytest
 import wengert as torch
-from scenarios import Net, Scenarios, check, data, filled, grads_of
+from scenarios import Net, Scenarios, check, data, filled, grads_of, plain
 from wengert import nn
 
 scenario = Scenarios()
@@ -159,6 +159,44 @@ def numbers_of_all_kinds(wrap):
     return [f(data(2), n) for _ in range(2) for n in values]
 
 
+@scenario
+def numbers_that_are_equal_and_differ(wrap):
+    ratio = wrap(lambda x, n: (x / n.real, repr(n), type(n).__name__))
+    zeros = [kind(zero) for kind in (np.float16, np.float32, np.float64) for zero in (0.0, -0.0)]
+    zeros += [0.0, -0.0, complex(0.0, 0.0), complex(0.0, -0.0), complex(-0.0, 0.0)]
+    ends = wrap(lambda x, r: (x * len(r), r.stop))
+    ranges = [range(0, 3, 2), range(0, 4, 2), range(0), range(1, 1)]
+    keys = wrap(lambda x, d: (x * 2, [repr(k) for k in d]))
+    tables = [{k: 1.0} for k in (1, True, 1.0, np.int64(1), 0.0, -0.0, (1, 2), (True, 2), None)]
+    cut = wrap(lambda x, s: (x[s], repr(s)))
+    slices = [slice(1, 2), slice(True, 2), slice(0, 2), slice(False, 2)]
+    seen, x = [], data(3)
+    for _ in range(4):
+        for f, values in ((ratio, zeros), (ends, ranges), (keys, tables), (cut, slices)):
+            seen += [f(x, value) for value in values]
+    return seen
+
+
+@scenario
+def numbers_found_that_are_equal_and_differ(wrap):
+    class Config:
+        n = 1.0
+
+    table, seen = {}, []
+    closed = 1.0
+    functions = [wrap(lambda x: (x / closed.real, repr(closed))), wrap(lambda x: repr([*table])),
+                 wrap(lambda x: (x / Config.n.real, x / table["n"].real))]  # fmt: skip
+    zeros = [kind(zero) for kind in (np.float32, complex) for zero in (0.0, -0.0)]
+    for closed in [*zeros, complex(0.0, -0.0), *zeros]:
+        Config.n = table["n"] = closed
+        seen += [f(data(2)) for f in functions]
+    for key in (1, True, 1, 1.0, 1):
+        table.clear()
+        table[key] = 2.0
+        seen.append(functions[1](data(2)))
+    return seen
+
+
 # --- what can change between calls ---------------------------------------------------------------
 
 
@@ -278,3 +316,15 @@ def sparse_arguments_and_results(wrap):
 @pytest.mark.parametrize("run", scenario, ids=lambda f: f.__name__)
 def test_scenario(run):
     check(run)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: torch.device("cpu"), lambda: frozenset([1, 2]), lambda: np.float32("nan"),
+    lambda: complex("nan"), lambda: range(3),
+], ids=["device", "frozenset", "NaN", "complex NaN", "range"])  # fmt: skip
+def test_values_made_anew_are_known_again(make):
+    f = torch.compile(lambda x, value: (x * 2, str(value)))
+    for k in range(5):
+        value = make()
+        assert plain(f(data(3, k=k), value)) == plain((data(3, k=k) * 2, str(value)))
+    assert len(f.traces) == 1

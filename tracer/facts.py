@@ -16,6 +16,8 @@ class Size(tuple):
     def __new__(cls, sizes: Any = ()) -> Size:
         self = tuple.__new__(cls, sizes)
         for k, n in enumerate(self):
+            if n.__class__ is bool:
+                return cls(int(m) if m.__class__ is bool else m for m in self)
             if n.__class__ is not int and not hasattr(n, "__index__"):
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {k} is "
                                 f"'{type(n).__name__}')")  # fmt: skip
