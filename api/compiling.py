@@ -34,7 +34,7 @@ from .ir.places import user_level
 from .ir.types import default_dtype
 from .kinds import leaf_key, with_odd_names
 from .loose_numbers import replace_loose
-from .methods import bound, copied, reduced
+from .methods import LikeFunction
 from .one_object import OneObject, containers_of
 from .packing import PackFailed
 from .paths import Path
@@ -69,7 +69,7 @@ def _renew_locks() -> None:
 forking.renew(_renew_locks)
 
 
-class CompiledFunction(Inspected):
+class CompiledFunction(Inspected, LikeFunction):
     """A function that is recorded, compiled and replayed; see `compile`."""
 
     __slots__ = ("hot",)  # native code reads it: runtime/calling.py
@@ -98,6 +98,7 @@ class CompiledFunction(Inspected):
         self.containers = OneObject()
         self.hooks = HooksInside()
         functools.update_wrapper(self, function, updated=())
+        self.is_made = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for hot in self.hot:
@@ -381,18 +382,6 @@ class CompiledFunction(Inspected):
             self.events.clear()
             self.dropped, self.failure, self.casting = Dropped(), None, {}
             self.body = Body(self.function, self.name, self.warn_of_fault, self.settings)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else bound(self, instance, owner)
-
-    def __copy__(self) -> Any:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return copied(self, memo)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return reduced(self)
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}>"

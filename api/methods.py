@@ -1,4 +1,4 @@
-"""Compiled functions as methods, and copies of compiled functions.
+"""Compiled functions as functions are: their attributes, as methods, and copies of them.
 
 An object has a function of its own for each of its compiled methods, with traces of its own. It
 lies in the object's `__dict__`, so that both go together: whatever else knew both would keep the
@@ -66,3 +66,40 @@ def reduced(compiled: Any) -> Any:
     for part in name.split("."):
         found = getattr(found, part, None)
     return name if found is compiled else (type(compiled), (compiled.function, compiled.options))
+
+
+class LikeFunction:
+    """Has the attributes of `function`, but those that a compiled function has for itself."""
+
+    function: Any
+    is_made = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "function" or name[:2] == "__":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.function, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_own = not self.is_made or name[:2] == "__" or name in self.__dict__
+        if is_own or hasattr(type(self), name):
+            object.__setattr__(self, name, value)
+        else:  # what bodies read of functions is watched there
+            setattr(self.function, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self.__dict__:
+            object.__delattr__(self, name)
+        else:
+            delattr(self.function, name)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else bound(self, instance, owner)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return copied(self, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return reduced(self)

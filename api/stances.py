@@ -55,7 +55,7 @@ def record_later(self: CompiledFunction, key: Any, call: Any, structure: Any, le
     """Instead of a recording: a function's first call runs eagerly."""
     if self.traces or self.refusals or "begun" in self.__dict__:
         return OWN[1](self, key, call, structure, leaves)
-    self.begun = True  # type: ignore[attr-defined]
+    self.__dict__["begun"] = True
     return self.run_eagerly(*call)
 
 

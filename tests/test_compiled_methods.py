@@ -166,6 +166,25 @@ def copies_of_compiled_functions(wrap):
     return same, [g(data(2, k=k)) for k in range(5) for g in (f, method, other)]
 
 
+@scenario
+def attributes_of_functions(wrap):
+    @wrap
+    def counted(x):
+        counted.calls = getattr(counted, "calls", 0) + 1
+        return x * counted.calls
+
+    def scaled(x):
+        return x * scaled.scale
+
+    scaled.scale = 2.0
+    other, seen = wrap(scaled), []
+    for k in range(5):
+        seen += [counted(data(2, k=k)), counted.calls, other(data(2, k=k)), other.scale]
+        other.scale = 3.0 + k
+    del counted.calls
+    return seen, counted(data(2)), hasattr(other, "calls"), scaled.scale
+
+
 @pytest.mark.parametrize("run", scenario, ids=lambda run: run.__name__)
 def test_scenario(run):
     check(run)
