@@ -93,7 +93,15 @@ class LikeFunction:
             delattr(self.function, name)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else bound(self, instance, owner)
+        if instance is None:
+            return self
+        try:  # the usual case first
+            known = instance.__dict__[NAME]
+            if known.owner is instance:
+                return known[self]
+        except (AttributeError, KeyError):
+            pass
+        return bound(self, instance, owner)
 
     def __copy__(self) -> Any:
         return self
