@@ -168,7 +168,8 @@ def look_of(
     """How a gradient that lies so is made; None if nothing else shows its memory."""
     if place.root in arrays:
         array = arrays[place.root]
-        is_whole = place[1:4] == (array.shape, array.strides, 0)
+        is_same = array.dtype == dtype.storage  # real parts of complex numbers begin where they do
+        is_whole = is_same and place[1:4] == (array.shape, array.strides, 0)
         return Look(place, given.index(place.root), None, is_whole)
     itemsize = dtype.storage.itemsize
     shared = [other for other in others if other is not None and other.root is place.root]

@@ -199,6 +199,7 @@ ODD = {
     "empty": (lambda x: x.t() * 2, lambda: torch.ones(0, 3)),
     "complex": (torch.view_as_real, lambda: torch.ones(2, 3, dtype=torch.complex64)),
     "pairs": (lambda x: torch.view_as_complex(x).t(), lambda: torch.ones(2, 3, 2)),
+    "real parts": (lambda x: torch.complex(x, torch.ones(2, 3)), lambda: torch.ones(2, 3)),
     "bfloat16": (lambda x: (x.t() * 2).sum(0), lambda: torch.ones(2, 3, dtype=torch.bfloat16)),
     "branch": (lambda x: x.t() * 2 if x.sum() > 0 else x, lambda: torch.ones(2, 3)),
     "overlapping": (lambda x: x.as_strided((2, 2), (1, 1)), lambda: torch.ones(5)),
