@@ -280,6 +280,11 @@ class GraphFunction:
         results = self.finished(forward, arrays, inputs)
         node = connect(split, inputs, saved, results)
         node.states, node.given = states, given
+        if not self.is_recorded:
+            for number, position in enumerate(self.differentiable):
+                if not self.led_to(wanted, number):  # none of what requires grad took part
+                    result = results[position]
+                    result._node, result._nr, result._requires_grad = None, 0, False
         return results
 
 

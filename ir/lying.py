@@ -99,13 +99,15 @@ class Known(NamedTuple):
         self.roots.setdefault(id(owner(array)), var)
 
     def results(self, node: Node, stand_in: bool) -> Any:
-        if not stand_in:
-            return evaluate(node, self.arrays)
-        if is_row_major(node):
+        if stand_in and is_row_major(node):
             return map(fresh, node.outputs)
         made = evaluate(node, self.arrays)
-        return [like(copied(array)) if is_of_write(node) or id(owner(array)) not in self.roots
-                else array for array in made]  # fmt: skip
+        alone = len(node.present()) > 1  # what hands on one of several operands is no look at it
+        if not stand_in:
+            return map(copied, made) if alone else made
+        alone = alone or is_of_write(node)
+        return [like(copied(array)) if alone or id(owner(array)) not in self.roots else array
+                for array in made]  # fmt: skip
 
     def root(self, var: Var) -> Var | None:
         return self.roots[id(owner(self.arrays[var]))] if var in self.arrays else None

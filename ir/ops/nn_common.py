@@ -54,7 +54,9 @@ def formally(grad: Any, *others: Any) -> Any:
     """`grad`, which `others` took part in though its derivative is 0; Note [Formal dependence]."""
     if state.grad_enabled:
         for other in others:
-            if getattr(other, "requires_grad", False):
+            # in a graph, nobody knows yet what will require grad
+            in_graph = other is not None and not hasattr(other, "_array")
+            if in_graph or getattr(other, "requires_grad", False):
                 grad = formal_op(grad, other)
     return grad
 
