@@ -41,6 +41,7 @@ from .guards import (
     Value,
 )
 from .ir.op import Op
+from .ir.places import is_ours
 from .odd_places import enter_standard, follow
 from .places import Cell, Entry, Findings, Item, Slot
 from .plain import is_built_in, is_library, is_plain, is_pythons, space_of
@@ -238,9 +239,10 @@ class Reach:
         self.find(Entry(space, name, False), value)
 
     def functions(self) -> list[types.FunctionType]:
-        """The user's functions in sight."""
+        """The user's functions in sight. What wraps one of them may have its name and module."""
         return [f for f in self.keep
-                if isinstance(f, types.FunctionType) and not is_library(f.__module__)]  # fmt: skip
+                if isinstance(f, types.FunctionType) and not is_library(f.__module__)
+                and not is_ours(f.__code__.co_filename)]  # fmt: skip
 
     # --- classes, Python modules ---
 

@@ -257,3 +257,40 @@ def test_other_objects_beside_a_float_that_varies():
             thing.function = torch.cos
         want = thing.function(x) * thing.scale * thing.rates[0]
         assert f(x).tolist() == pytest.approx(want.tolist())
+
+
+class Signs(torch.optim.Optimizer):
+    """An optimizer of a user's own."""
+
+    def __init__(self, parameters, lr=0.1, decay=0.01):
+        super().__init__(parameters, {"lr": lr, "decay": decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.mul_(1 - group["lr"] * group["decay"])
+                p.add_(p.grad.sign(), alpha=-group["lr"])
+
+
+def test_an_optimizer_of_ones_own_under_a_schedule_is_two_recordings():
+    def run(wrap):
+        p = torch.ones(3).requires_grad_()
+        optimizer = Signs([p])
+        schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+        def step(x):
+            optimizer.zero_grad()
+            (p * x).sin().sum().backward()
+            optimizer.step()
+
+        f, found = wrap(step), []
+        for k in range(8):
+            f(torch.full((3,), k + 1.0))
+            schedule.step()
+            found.append(p.tolist())
+        return found, f
+
+    (compiled, f), (eager, _) = run(torch.compile), run(lambda f: f)
+    assert compiled == [pytest.approx(row, rel=1e-5) for row in eager]
+    assert f.explain().count("trace of") == 2, f.explain()
