@@ -24,8 +24,11 @@ def test_mlp_and_loss():
     over(lambda x, y: F.cross_entropy(net(x), y), make, SIZES, runs=4)
 
 
-def test_batch_norm_statistics():
-    make_net = lambda: nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.4))  # noqa: E731
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_batch_norm_statistics(momentum):
+    def make_net():
+        return nn.Sequential(nn.BatchNorm1d(3, momentum=momentum), nn.Dropout(0.4))
+
     eager, other = make_net(), make_net()
     compiled = torch.compile(other)
     for n in (4, 5, 7, 11):
@@ -35,6 +38,7 @@ def test_batch_norm_statistics():
         torch.manual_seed(n)
         same(compiled(x), expected)
         same(list(other.buffers()), list(eager.buffers()))
+    assert "Python body" not in compiled.explain()
 
 
 def test_convolutions():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...ir.bind import state
 from ...ir.types import int64
 from ...tracer.creation import ones, tensor, zeros
 from ...tracer.tensor import Tensor
@@ -82,7 +83,9 @@ class _BatchNorm(_NormBase):
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # the plain average of all batches
-                factor = 1.0 / float(self.num_batches_tracked)
+                count = self.num_batches_tracked
+                # a recording reads it at every call
+                factor = 1.0 / (float(count) if state.top is state.bottom else count.double())
         # Batch statistics are used in training, and always where none are kept.
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         tracked = not self.training or self.track_running_stats
