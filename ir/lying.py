@@ -102,7 +102,7 @@ class Known(NamedTuple):
         if stand_in and is_row_major(node):
             return map(fresh, node.outputs)
         made = evaluate(node, self.arrays)
-        alone = len(node.present()) > 1  # what hands on one of several operands is no look at it
+        alone = len([*node.present()]) > 1  # what hands on one of several operands is no look at it
         if not stand_in:
             return map(copied, made) if alone else made
         alone = alone or is_of_write(node)

@@ -91,7 +91,8 @@ def test_a_training_step_does_what_eager_does(make):
         torch.manual_seed(round)
         expected = eager(x, y)
         torch.testing.assert_close(loss, expected)
-        assert loss.requires_grad and (round < 8 or loss.grad_fn.next_functions == ())
+        behind = {type(node).__name__ for node, _ in loss.grad_fn.next_functions}
+        assert loss.requires_grad and (round < 8 or behind == {"AccumulateGrad"})
     assert inspect.isbuiltin(compiled.hot[0])
     found, wanted = ours.state_dict(), theirs.state_dict()
     for name in wanted:

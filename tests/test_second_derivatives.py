@@ -1,4 +1,4 @@
-"""What the gradients of compiled functions depend on, as eager's do; see Note [Formal dependence]."""
+"""What compiled gradients depend on, as eager's do; see Note [Formal dependence]."""
 
 import pytest
 import wengert as torch
