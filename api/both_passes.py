@@ -19,11 +19,13 @@ class Split:
     """Forward that saves, and backward, of a GraphFunction for gradients of the inputs in `wanted`.
 
     `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
+    `kept` are the first of the inputs that backward is given again: their arrays are saved; see
+    Note [Replaced memory] in replaced.py.
     """
 
     __slots__ = ("__weakref__", "album", "as_eager", "backward", "cores", "forward", "function",
-                 "handed_on", "layouts", "lefts", "orders", "overwritten", "parts", "rereads",
-                 "shared", "to_leaves", "wanted")  # fmt: skip
+                 "handed_on", "kept", "layouts", "lefts", "orders", "overwritten", "parts",
+                 "rereads", "shared", "to_leaves", "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
@@ -40,6 +42,8 @@ class Split:
         written = {o.target for o in function.trace.outputs
                    if o.kind == WRITE and inputs[o.target].kind != RANDOM}  # fmt: skip
         self.overwritten = sorted(written & as_eager.read_inputs)
+        viewed = as_eager.viewed - function.inner
+        self.kept = tuple(k for k in parts.saved_inputs if k in viewed)
         self.handed_on = handed_on(function.trace, function.held)  # see Note [Handed on]
         self.shared: Shared = shared_by(self)
         self.rereads = bool(
@@ -48,6 +52,7 @@ class Split:
             or {*parts.saved_inputs} != {*as_eager.saved_inputs}
             or self.shared.goes_on()
             or any(function.passed)
+            or not as_eager.parts.direct.isdisjoint(viewed)
         )
 
     @property

@@ -17,6 +17,7 @@ from .gradient_layouts import LaidOutAgain, laid_out
 from .in_part import same_bytes, serve
 from .ir.bind import state
 from .ir.types import TensorType, uint8
+from .replaced import check_kept, kept_arrays, left_behind, needs_ops, old_tensor, replaced
 from .to_leaves import ToLeaves
 from .tracer.batching import any_batched
 from .tracer.eager import history
@@ -61,8 +62,8 @@ NOTHING: Mapping[int, np.ndarray] = MappingProxyType({})
 NEW_SLOTS: tuple[tuple[str, Any], ...] = (
     ("before", None), ("came", frozenset()), ("expansion", None), ("exposed", NOTHING),
     ("extra", None), ("freed", None), ("given", NOTHING),
-    ("held", None), ("numbers", ()), ("reference", None), ("shown", NOTHING), ("states", ()),
-    ("unmade", ()),
+    ("held", None), ("left", NOTHING), ("numbers", ()), ("reference", None), ("shown", NOTHING),
+    ("states", ()), ("unmade", ()),
 )  # fmt: skip
 
 
@@ -72,8 +73,8 @@ class CompiledFunctionBackward(Node):
     __module__ = "builtins"
     joins = True
     __slots__ = ("arrived", "before", "came", "expansion", "exposed", "freed", "given", "held",
-                 "inputs", "numbers", "reference", "saved", "shown", "split", "states", "unmade",
-                 "versions")  # fmt: skip
+                 "inputs", "left", "numbers", "reference", "saved", "shown", "split", "states",
+                 "unmade", "versions")  # fmt: skip
     new_slots = NEW_SLOTS
     freed: Any
     arrived: Any  # the gradients that arrived last, until leaves are served; set by `apply`
@@ -83,6 +84,7 @@ class CompiledFunctionBackward(Node):
     held: tuple[Any, ...] | None  # see `results_held`
     reference: Any  # among `readers`
     given: Mapping[int, np.ndarray]  # inputs that the call itself wrote over
+    left: Mapping[int, np.ndarray]  # see Note [Replaced memory]
     before: Any  # inputs as they were before somebody wrote; see Note [Written inputs]
     expansion: Any  # edges into the nodes of its ops, by result; see Note [Errors in backward]
     # inputs that NumPy's users may write to, as they were at the call
@@ -94,7 +96,7 @@ class CompiledFunctionBackward(Node):
     def __init__(self, split: Split, inputs: list[Tensor], saved: list[Any]):
         for slot, value in NEW_SLOTS:
             setattr(self, slot, value)
-        self.split, self.saved = split, tuple(saved)
+        self.split, self.saved = split, (*saved, *[inputs[k]._array for k in split.kept])
         self.inputs: Any = tuple(inputs)
         self.versions = tuple([0 if t._storage is None else t._storage.version for t in inputs])
         self.edges = tuple([history(inputs[k]) for k in split.wanted])
@@ -215,7 +217,7 @@ class CompiledFunctionBackward(Node):
     def kept(self) -> Any:
         if self.reference is None:
             self.watch_inputs()
-        return self.inputs, self.held, self.before, self.came
+        return self.inputs, self.held, self.before, self.came, kept_arrays(self)
 
     def exposed_now(self) -> dict[int, np.ndarray]:
         """Inputs that eager has kept, and NumPy's users may write to, but those in `exposed`."""
@@ -227,7 +229,8 @@ class CompiledFunctionBackward(Node):
         return self.inputs or kept[0]
 
     def take_back(self, kept: Any, before: Any, exposed: Any) -> None:
-        self.inputs, self.held, known, self.came = kept
+        self.inputs, self.held, known, self.came, arrays = kept
+        self.saved = arrays if self.saved is None else self.saved
         self.before = {**before, **(known or {})} or None
         self.exposed = {**exposed, **self.exposed}
         self.watch_inputs()
@@ -264,7 +267,7 @@ class CompiledFunctionBackward(Node):
 
     def is_stale(self) -> bool:
         """Was anything written that backward may look at?"""
-        if self.before is not None or self.expansion is not None:
+        if self.before is not None or self.expansion is not None or replaced(self):
             return True
         for tensor, version in zip(self.inputs, self.versions):
             if tensor._storage is not None and tensor._storage.version != version:
@@ -282,7 +285,10 @@ class CompiledFunctionBackward(Node):
             return self.gradients(grads)
         except Unreadable as error:
             arrived = [g for g in grads if g is not None]
-            raise Expanded(error, edges_of(self, error), arrived) from None
+            own, edges = self.edges, edges_of(self, error)
+            if state.grad_enabled:  # gradients lead to nodes of ops as well, which wait for all
+                self.edges = self.expansion.edges
+            raise Expanded(error, edges, arrived, own) from None
 
     def gradients(self, grads: list[Any]) -> list[Any]:
         """Those of the inputs in `wanted`; raises Unreadable, where eager reads a value again."""
@@ -291,6 +297,8 @@ class CompiledFunctionBackward(Node):
         if self.exposed or self.shown:
             self.notice_writes()
         arrived = [g for g in grads if g is not None]
+        if (self.split.kept or self.left) and needs_ops(self):
+            raise Rewritten("")
         if ANOMALY or not self.split.function.customs.are_current():
             return self.apply_op_by_op(arrived)
         if state.grad_enabled or any_batched(arrived):
@@ -305,6 +313,9 @@ class CompiledFunctionBackward(Node):
             return self.spread(laid.left, laid.run(arguments, arrived))
         backward, left = self.split.for_gradients(self.numbers)
         return self.spread(left, backward.finish(backward.call(*arguments), ()))
+
+    def before_replacement(self, tensor: Tensor) -> None:
+        self.left = {**self.left, **left_behind(self, tensor)}
 
     def at_once(self, number: int, gradient: Any, keep: bool) -> bool:
         way = self.split.to_leaves.get(number)
@@ -380,7 +391,8 @@ class CompiledFunctionBackward(Node):
         """An input as it was at the call, with its history."""
         known = {**(self.before or {}), **self.given}
         if position not in known:
-            return self.checked(position)
+            old = old_tensor(self, position)
+            return self.checked(position) if old is None else old
         if position in self.split.as_eager.looked_at(self.numbers):
             self.checked(position)
         tensor = Tensor._wrap(known[position], self.inputs[position].dtype)
@@ -415,10 +427,13 @@ class CompiledFunctionBackward(Node):
         )
 
     def saved_input_arrays(self) -> list[np.ndarray]:
-        """The inputs that backward is given again; eager may not look at all of them now."""
-        looked_at = self.split.as_eager.looked_at(self.numbers)
+        """The inputs that backward is given again, but those in `kept`; eager may not look at all
+        of them now."""
+        split, looked_at = self.split, self.split.as_eager.looked_at(self.numbers)
+        if split.kept:
+            check_kept(self, looked_at)
         return [self.checked(k)._array if k in looked_at else self.inputs[k]._array
-                for k in self.split.parts.saved_inputs]  # fmt: skip
+                for k in split.parts.saved_inputs[len(split.kept) :]]  # fmt: skip
 
     def release(self, freed: Any) -> None:
         self.freed = freed

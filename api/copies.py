@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from .replaced import counter_of, is_replaced, replaced
 from .saved_values import saved_in, storage_of
 from .tracer.function import BackwardNode
 from .tracer.pending import memory_of
 from .tracer.readers import reads_later
-from .tracer.storage import is_exposed, owner_of
+from .tracer.storage import Storage, is_exposed, owner_of
 from .tracer.tensor import Tensor
 
 
@@ -23,6 +24,8 @@ class Copies:
 
     def __init__(self, node: Any, values: list[Tensor], results: list[Tensor]):
         self.inputs = [*zip(node.inputs or (), values)]
+        found = replaced(node)
+        self.memory = [found.get(k, array) for k, array in enumerate(self.now())]  # they stand for
         self.saved = frozenset(node.split.as_eager.saved_inputs)  # of others eager kept values
         self.held = [(theirs, results[k]._array, results[k].storage_, results[k].storage_.version)
                      for k, theirs in node.results_held().items()]  # fmt: skip
@@ -43,6 +46,9 @@ class Copies:
     def update(self) -> None:
         """Memory and counts become what they are now; so they stay from now on."""
         self.seen, self.is_written = self.now(), False
+        for k, (tensor, _) in enumerate(self.inputs):
+            if k in self.saved and is_replaced(tensor, self.memory[k]):
+                self.renew(k, self.seen[k])
         for k, ((tensor, value), array) in enumerate(zip(self.inputs, self.seen)):
             if k not in self.saved:
                 continue
@@ -55,6 +61,16 @@ class Copies:
                 counter.version = count + storage.version - version
                 counter.written = storage.written
             np.copyto(copy, array)
+
+    def renew(self, k: int, array: np.ndarray) -> None:
+        """An input was given other memory: a copy of it, too. Views stay on the old one."""
+        (tensor, value), before = self.inputs[k], self.memory[k]
+        count = value.storage_.version
+        theirs = counter_of(tensor, before) or Storage(before, count)
+        self.held.append(((before, theirs, count), value._array, value.storage_, count))
+        self.counted.append(True)
+        self.memory[k], value.dtype, value._array = array, tensor.dtype, array.copy(order="K")
+        value._storage = Storage(value._array, count)
 
     def now(self) -> list[np.ndarray]:
         return [memory_of(tensor) for tensor, _ in self.inputs]

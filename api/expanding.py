@@ -24,6 +24,7 @@ from .ir.bind import state
 from .ir.graph import RANDOM, RESULT, Graph
 from .ir.inline import inline
 from .ir.types import uint8
+from .replaced import replaced
 from .saved_values import nodes_behind, saved_in, storage_of
 from .tracer.generator import Generator
 from .tracer.pending import memory_of
@@ -148,7 +149,7 @@ def behind(results: list[Tensor], edges: Any) -> list[Any]:
 
 def inputs_before(node: Any) -> list[Tensor]:
     """What the call was given, as it was, in memory of its own that counts writes from then on."""
-    known = {**(node.before or {}), **node.given}
+    known = {**replaced(node), **(node.before or {}), **node.given}
     values = []
     for k, tensor in enumerate(node.inputs):
         array = known.get(k, memory_of(tensor))

@@ -26,7 +26,7 @@ def native_history(split: Any, inputs: list[Input], linked: list[bool]) -> Histo
     slots = (*(s for s in NEW_SLOTS if s[0] not in given), ("split", split))
     watch = CompiledFunctionBackward.watch if split.rereads else None
     return History(EAGER, CompiledFunctionBackward, slots, inputs, split.wanted, linked,
-                   LastEdges(), watch, split.function.held)  # fmt: skip
+                   LastEdges(), watch, split.function.held, split.kept)  # fmt: skip
 
 
 class Ending:

@@ -49,6 +49,7 @@ class GraphFunction:
         settings: Settings = DEFAULT,
         generators: Sequence[Any] = (),
         custom: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
+        inner: frozenset[int] = frozenset(),
     ):
         self.settings = settings
         self.is_recorded = is_recorded  # are its nodes those of eager?
@@ -57,6 +58,7 @@ class GraphFunction:
         self.customs = Customs(self.trace, *custom)
         self.name = name or graph.name
         self.volatile = volatile  # inputs that a later segment writes: saved by value
+        self.inner = inner  # inputs that nobody else has, so that nobody gives them other memory
         self.versions = versions
         self.steps: dict[str, list[Step]] = {}
         self.starts: dict[str, Graph] = {}  # by stage: the graph before its passes
@@ -94,11 +96,13 @@ class GraphFunction:
         if found is None:
             recorded = reverse.joint(self.trace, wanted, self.differentiable)
             joint = self._optimised("joint", recorded)
-            parts = partition(joint, frozenset(joint.inputs[k].var for k in self.volatile))
+            as_eager = AsEager(without_writes(recorded), self.held, self.unseen)
+            viewed = frozenset(joint.inputs[k].var for k in as_eager.viewed - self.inner)
+            volatile = frozenset(joint.inputs[k].var for k in self.volatile)
+            parts = partition(joint, volatile, first=viewed)
             forward = self.executor(parts.forward)
             backward = self.executor(dead_code.run(parts.backward))
             begin(backward=True)
-            as_eager = AsEager(without_writes(recorded), self.held, self.unseen)
             found = self._split[wanted] = Split(self, wanted, parts, forward, backward, as_eager)
         return found
 
@@ -152,7 +156,7 @@ class GraphFunction:
 
     def like(self, graph: Graph, name: str = "") -> GraphFunction:
         """Another graph as a function, with the same settings."""
-        return GraphFunction(graph, name or self.name, settings=self.settings)
+        return GraphFunction(graph, name or self.name, settings=self.settings, inner=self.inner)
 
     def _optimised(self, stage: str, graph: Graph) -> Graph:
         steps: list[Step] = []

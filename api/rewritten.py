@@ -67,6 +67,11 @@ class AsEager:
         """The inputs that eager keeps, or of which values are made that it keeps."""
         return frozenset({*self.read_inputs, *self.saved_inputs})
 
+    @property
+    def viewed(self) -> frozenset[int]:
+        """The inputs of which it keeps views, which stay on the memory that they were made of."""
+        return self.parts.viewed
+
     def looked_at(self, given: tuple[int, ...]) -> frozenset[int]:
         """Which of `saved_inputs` eager looks at when these gradients arrive."""
         if given not in self._looked_at:

@@ -74,7 +74,12 @@ class Segment:
                                       reread=self.reread(),
                                       versions=facts.versions if self.end is not None else {},
                                       settings=facts.settings, generators=generators,
-                                      custom=facts.custom, is_recorded=True)  # fmt: skip
+                                      custom=facts.custom, is_recorded=True,
+                                      inner=self.inner())  # fmt: skip
+
+    def inner(self) -> frozenset[int]:
+        """The inputs that earlier segments made."""
+        return frozenset(k for k, key in enumerate(self.keys_in) if key[0] != "in")
 
     def reread(self) -> Reread:
         """The results that backward reads again; see Note [Handed on] in rewritten.py."""

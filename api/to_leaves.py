@@ -130,7 +130,8 @@ class ToLeaves:
         came = frozenset(self.given)
         new = dict(kind.new_slots)
         found = leaves.to_leaves(leaves.ToLeaves(
-            EAGER, kind, self.native, len(node.saved), split.wanted, inputs, self.one, self.dtype,
+            EAGER, kind, self.native, len(node.saved), split.wanted, inputs, len(split.kept),
+            self.one, self.dtype,
             [leaves.Gradient(k, dtype, dtype.storage, shape) for k, dtype, shape, _ in self.left],
             self.given, came, not split.shared.left(came), (new["exposed"], new["came"]), Freed,
             announce_write, note_write, self.serve_any))  # fmt: skip

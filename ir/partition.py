@@ -10,7 +10,7 @@ Note [What to save]
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,6 +46,8 @@ class Partition:
     saved_inputs: tuple[int, ...]  # positions in forward's inputs, for those that are inputs
     grads_of: tuple[int, ...]  # for each result of backward, the input it belongs to
     rereads: bool  # does backward compute values of forward again from inputs?
+    viewed: frozenset[int]  # those of `saved_inputs` that it looks at through views of forward
+    direct: frozenset[int]  # those that it reads as they are
 
 
 def partition(
@@ -53,13 +55,14 @@ def partition(
     volatile: frozenset[Var] = frozenset(),
     as_eager: bool = False,
     unseen: Collection[int] = (),
+    first: frozenset[Var] = frozenset(),
 ) -> Partition:
     """Forward computes results, write-backs and saved values; backward the gradients.
 
     `volatile` inputs will be overwritten after forward, before backward: like those that forward
     itself writes, they are saved by value. With `as_eager` nothing is computed again: what crosses
     is saved, but for views of inputs and results, which share their memory, unless those are
-    `unseen`.
+    `unseen`. Inputs in `first` come first among those that are saved.
     """
     inputs = [i for i in joint.inputs if i.kind != GRADIENT]
     seeds = [i for i in joint.inputs if i.kind == GRADIENT]
@@ -78,7 +81,7 @@ def partition(
     known = {*joint.nodes}
     through = tuple(n for n in backward_nodes if n not in known)
     from_forward = [v for v in saved if v not in at_hand]
-    from_inputs = [v for v in saved if v in at_hand]
+    from_inputs = sorted((v for v in saved if v in at_hand), key=lambda v: v not in first)
     order = from_forward + from_inputs
     again = [n for n in joint.nodes if n in backward_nodes and n in forward_nodes]
     recomputed = [v for n in again for v in n.outputs if n.op.kind == "pointwise"]
@@ -105,7 +108,15 @@ def partition(
         tuple(positions[v] for v in from_inputs),
         tuple(o.target for o in grads if o.target is not None),
         reads_inputs(again, set(from_inputs)),
+        read_by(again, from_inputs, positions),
+        read_by(backward_nodes - forward_nodes, from_inputs, positions),
     )
+
+
+def read_by(nodes: Iterable[Node], inputs: list[Var], positions: dict[Var, int]) -> frozenset[int]:
+    """Positions of the inputs that nodes read."""
+    read = {v for node in nodes for v in node.present()}
+    return frozenset(positions[v] for v in inputs if v in read)
 
 
 def reads_inputs(again: list[Node], inputs: set[Var]) -> bool:

@@ -493,7 +493,8 @@ look:
 connect:
   %hidden = getelementptr ptr, ptr %made, i64 %shown
   %hidden.count = sub i64 %results, %shown
-  %saved = call ptr @tuple_of(ptr %hidden, i64 %hidden.count)
+  %kept = call i64 @number(ptr %history, i64 ${H_kept_count})
+  %saved = call ptr @tuple_with_room(ptr %hidden, i64 %hidden.count, i64 %kept)
   %unsaved = icmp eq ptr %saved, null
   br i1 %unsaved, label %stray, label %tie
 stray:

@@ -430,6 +430,37 @@ no:
   ret i1 false
 }
 
+; Fills the room in what the node has saved: with arrays of some of the tensors read.
+define internal void @keep_arrays(ptr %h, ptr %tensors, ptr %node) {
+entry:
+  %count = call i64 @number(ptr %h, i64 ${H_kept_count})
+  %list = call ptr @word(ptr %h, i64 ${H_kept})
+  %slot = call i64 @number(ptr %h, i64 ${H_array})
+  %saved.slot = call i64 @number(ptr %h, i64 ${H_saved_slot})
+  %saved = call ptr @field(ptr %node, i64 %saved.slot)
+  %size = call ptr @field(ptr %saved, i64 ${TUPLE_SIZE})
+  %size.word = ptrtoint ptr %size to i64
+  %first = sub i64 %size.word, %count
+  %items = getelementptr i8, ptr %saved, i64 ${TUPLE_ITEMS}
+  %room = getelementptr ptr, ptr %items, i64 %first
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k1, %one ]
+  %end = icmp eq i64 %k, %count
+  br i1 %end, label %out, label %one
+one:
+  %at = call i64 @number(ptr %list, i64 %k)
+  %tensor = call ptr @word(ptr %tensors, i64 %at)
+  %array = call ptr @field(ptr %tensor, i64 %slot)
+  call void @Py_IncRef(ptr %array)
+  %to = getelementptr ptr, ptr %room, i64 %k
+  store ptr %array, ptr %to
+  %k1 = add i64 %k, 1
+  br label %next
+out:
+  ret void
+}
+
 ; Fills the node's tuples: of the tensors read, their versions, the edges of those in `wanted`.
 define internal i1 @keep_inputs(ptr %h, ptr %args, ptr %node) {
 entry:
@@ -482,6 +513,7 @@ edging:
   %poor = or i1 %no.tensors, %no.versions
   br i1 %poor, label %no, label %connect
 connect:
+  call void @keep_arrays(ptr %h, ptr %tensors, ptr %node)
   %connected = call i1 @keep_edges(ptr %h, ptr %tensors, ptr %node)
   ret i1 %connected
 no:

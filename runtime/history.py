@@ -21,7 +21,7 @@ FIELDS = (
     "leaf_class", "leaf_slots", "variable", "counter", "history", "readers", "exposed",
     "forget", "watch", "zeros", "held_count", "held", "held_slot", "storage_class",
     "storage_slots", "root", "unmade", "unmade_class", "unmade_slots", "unmade_slot", "last",
-    "last_slot",
+    "last_slot", "kept_count", "kept",
 )  # fmt: skip
 PLACE_FIELDS = ("depth", "last", "at", "files", "co_filename", "f_lasti", "user_place")
 PLACES = {f"H_{name}": place for place, name in enumerate(FIELDS)}
@@ -109,7 +109,7 @@ class History:
     reads, each an Input. `linked`: which of the results have
     history. `last` has in its slot `edges` what stood for the edges of the last node. `watch`: what
     is called where backward will read memory again, else None, and somebody could write without a
-    word. `held`: results that it will read.
+    word. `held`: results that it will read. `kept`: inputs whose arrays are saved, too.
     """
 
     eager: Eager
@@ -121,6 +121,7 @@ class History:
     last: Any
     watch: Any = None
     held: Sequence[int] = ()
+    kept: Sequence[int] = ()
 
     def words(self, listed: Callable[[Sequence[int]], int],
               record: Callable[[Any], int]) -> list[int]:  # fmt: skip
@@ -146,6 +147,8 @@ class History:
             "last": id(self.last),
             "last_slot": place(type(self.last), "edges"),
             "watch": id(self.watch),
+            "kept_count": len(self.kept),
+            "kept": listed([*self.kept]),
         }
         for name in ("saved", "inputs", "versions", "edges", "unmade", "sequence", "place",
                      "states"):  # fmt: skip

@@ -110,6 +110,8 @@ entry:
   %saved = call ptr @field(ptr %node, i64 %saved.slot)
   %saved.count = call i64 @number(ptr %l, i64 ${L_saved_count})
   %count = call i64 @number(ptr %l, i64 ${L_input_count})
+  %kept = call i64 @number(ptr %l, i64 ${L_kept_count})
+  %after = sub i64 %saved.count, %kept
   %slot = call i64 @number(ptr %l, i64 ${L_array})
   %is.tuple = call i1 @has_type(ptr %saved, ptr @tuple)
   br i1 %is.tuple, label %copy, label %no
@@ -119,23 +121,26 @@ copy:
   call void @llvm.memcpy.p0.p0.i64(ptr %arrays, ptr %items, i64 %bytes, i1 false)
   br label %next
 next:
-  %k = phi i64 [ 0, %copy ], [ %k1, %take ]
+  %k = phi i64 [ 0, %copy ], [ %k1, %pass ], [ %k1, %take ]
   %end = icmp eq i64 %k, %count
   br i1 %end, label %last, label %one
 one:
   %tensor = call ptr @given_again(ptr %l, ptr %node, i64 %k)
+  %k1 = add i64 %k, 1
+  %is.kept = icmp slt i64 %k, %kept
   %lost = icmp eq ptr %tensor, null
-  br i1 %lost, label %no, label %take
+  br i1 %lost, label %no, label %pass
+pass:
+  br i1 %is.kept, label %next, label %take
 take:
   %array = call ptr @field(ptr %tensor, i64 %slot)
-  %to.k = add i64 %saved.count, %k
+  %to.k = add i64 %after, %k
   %to = getelementptr ptr, ptr %arrays, i64 %to.k
   store ptr %array, ptr %to
-  %k1 = add i64 %k, 1
   br label %next
 last:
   %start = call ptr @start_of(ptr %l, ptr %seed)
-  %start.k = add i64 %saved.count, %count
+  %start.k = add i64 %after, %count
   %start.p = getelementptr ptr, ptr %arrays, i64 %start.k
   store ptr %start, ptr %start.p
   %well = icmp ne ptr %start, null

@@ -24,7 +24,7 @@ FIELDS = (
     "tensor", "dtype", "array", "requires_grad", "grad", "view", "storage", "leaf", "accumulator",
     "variable", "extra", "hooks", "post_hooks", "version", "written", "freed_class", "freed_place",
     "readers", "announce", "note", "leaf_count", "leaves", "whence",
-    "unmade", "unmade_class", "unmade_accumulator", "wanted",
+    "unmade", "unmade_class", "unmade_accumulator", "wanted", "kept_count",
 )  # fmt: skip
 PLACES = {f"L_{name}": place for place, name in enumerate(FIELDS)}
 MOST_LEAVES = 64  # each is compared with the others
@@ -57,7 +57,8 @@ class ToLeaves:
 
     `call`: a native callable of what was saved, the tensors in `inputs` and the gradient. `wanted`:
     the numbers of the tensors at its edges. `inputs`: those of the tensors that it is given again,
-    whether their version is looked at, and their classes. `one`: the gradient that is implied, or
+    whether their version is looked at, and their classes; arrays of the first ones, as many as
+    `kept` says, are the last of what was saved. `one`: the gradient that is implied, or
     None. `came`: the numbers of the gradients that have come afterwards; `is_done`: nothing is left
     to go through. `untouched`: what a new node has in its slots `exposed` and `came`.
     """
@@ -68,6 +69,7 @@ class ToLeaves:
     saved: int
     wanted: Sequence[int]
     inputs: Sequence[tuple[int, bool, type]]
+    kept: int
     one: Any
     seed_dtype: object
     gradients: Sequence[Gradient]
@@ -113,7 +115,8 @@ class ToLeaves:
             "saved_count": self.saved,
             "input_count": len(self.inputs),
             "inputs": listed(again),
-            "array_count": self.saved + len(self.inputs) + 1,
+            "kept_count": self.kept,
+            "array_count": self.saved + len(self.inputs) - self.kept + 1,
             "one": 0 if self.one is None else id(self.one),
             "seed_dtype": id(self.seed_dtype),
             "tensor": id(eager.tensor),

@@ -405,9 +405,16 @@ out:
 }
 
 ; A tuple of objects whose references it takes over.
-define internal ptr @tuple_of(ptr %objects, i64 %count) {
+define internal ptr @tuple_of(ptr %objects, i64 %count) alwaysinline {
+  %tuple = call ptr @tuple_with_room(ptr %objects, i64 %count, i64 0)
+  ret ptr %tuple
+}
+
+; The same with room for more, which is empty.
+define internal ptr @tuple_with_room(ptr %objects, i64 %count, i64 %room) {
 entry:
-  %tuple = call ptr @PyTuple_New(i64 %count)
+  %size = add i64 %count, %room
+  %tuple = call ptr @PyTuple_New(i64 %size)
   %failed = icmp eq ptr %tuple, null
   br i1 %failed, label %no, label %fill
 fill:

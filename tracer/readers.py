@@ -33,6 +33,15 @@ def expose(array: np.ndarray) -> None:
             reader.before_exposure(owner)
 
 
+def announce_replacement(tensor: Any) -> None:
+    """This tensor is about to be given other memory, as if it was written."""
+    for reference in list(readers):
+        reader = reference()
+        if reader is not None and hasattr(reader, "before_replacement"):
+            reader.before_replacement(tensor)
+    announce_write(tensor._array)
+
+
 def announce_write(array: np.ndarray) -> None:
     """This memory is about to be written."""
     owner = owner_of(array)

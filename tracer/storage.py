@@ -19,7 +19,7 @@ class Storage:
         happens), since most never need one. A tensor without a storage is at version 0.
     """
 
-    __slots__ = ("root", "version", "written")
+    __slots__ = ("__weakref__", "root", "version", "written")
 
     def __init__(self, root: np.ndarray, version: int = 0, written: Any = None):
         self.root = root
@@ -40,6 +40,32 @@ class Storage:
     def nbytes(self) -> int:
         """The size of the whole memory."""
         return int(self.root.nbytes)
+
+
+class AsHigh(int):
+    """A version that equals another but is not that very object, by which native code sees it."""
+
+    __slots__ = ()
+
+
+class Renewed(Storage):
+    """That of a tensor whose memory was replaced (`x.data = y`); `formers` counted writes before.
+
+    Views of the tensor that were made before keep the old memory.
+    """
+
+    __slots__ = ("formers",)
+
+    def __init__(self, root: np.ndarray, version: int, before: Storage):
+        super().__init__(root, AsHigh(version))
+        known = before.formers if isinstance(before, Renewed) else ()
+        self.formers = (*[f for f in known if f() is not None], weakref.ref(before))
+
+    def former(self, array: np.ndarray) -> Storage | None:
+        """The one that counted writes to this memory, if anybody holds it still."""
+        owner = owner_of(array)
+        known = (f() for f in self.formers)
+        return next((s for s in known if s is not None and owner_of(s.root) is owner), None)
 
 
 class View:

@@ -14,8 +14,8 @@ from ..ir.types import FLOAT, DType, bfloat16, from_bfloat16, same_shape, type_w
 from ..ir.value import Value
 from .facts import CPU, LeafFacts, Size, device, require_cpu
 from .hooks import RemovableHandle
-from .readers import announce_write, readers
-from .storage import Storage
+from .readers import announce_replacement, readers
+from .storage import Renewed, Storage
 
 
 class _TensorMeta(Watched, type):
@@ -135,7 +135,7 @@ class Tensor(Value, metaclass=_TensorMeta):
                 "outside of inference_mode(), or clone() it there."
             )
         notify("fact_asked", self, "_version")
-        return 0 if self._storage is None else self._storage.version
+        return 0 if self._storage is None else +self._storage.version  # an int: see AsHigh
 
     @property
     def _base(self) -> Tensor | None:
@@ -171,9 +171,9 @@ class Tensor(Value, metaclass=_TensorMeta):
             return
         notify("data_replaced")
         if readers:
-            announce_write(self._array)
+            announce_replacement(self)
+        self._storage = Renewed(new.storage_.root, self._version, self.storage_)
         self._array, self.dtype = new._array, new.dtype
-        self._storage = Storage(new.storage_.root, self._version)
         self._view = None
         from .unseen import forget_base
 
