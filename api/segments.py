@@ -4,6 +4,10 @@ Note [Keys]
     Values are named by where they come from: ("in", k) is the k-th tensor the recorder met, and
     ("node", i, j) output j of node i. Paths that take the same outcomes record the same nodes, so
     the keys of a shared prefix agree between paths.
+
+Note [Views behind branches]
+    A view of an argument that is made before a branch and used behind it is made again there: it
+    takes nothing, and backward sees what is written to the argument since, as eager's view does.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import Any
 
 from .graph_function import GraphFunction
 from .ir.bind import epoch
-from .ir.graph import CAPTURED, RANDOM, RESULT, WRITE, Graph, Input, Output, Var
+from .ir.graph import CAPTURED, RANDOM, RESULT, WRITE, Graph, Input, Node, Output, Var
 from .ir.ops.drawing import sample
 from .ir.partition import memory_shown
 from .paths import Path
@@ -43,8 +47,9 @@ class Segment:
         outputs = [Output(facts.vars[k]) for k in keys_out]
         if self.end is not None:
             outputs = [o for o in facts.graph.outputs if o.var not in facts.states]
-        used = {v for n in self.nodes for v in n.present()} | {o.var for o in outputs}
-        made = {v for n in self.nodes for v in n.outputs}
+        nodes = (*facts.looks_for(self.nodes, outputs), *self.nodes)
+        used = {v for n in nodes for v in n.present()} | {o.var for o in outputs}
+        made = {v for n in nodes for v in n.outputs}
         targets = [facts.graph.inputs[o.target].var for o in outputs if o.kind == WRITE]
         needed = [v for v in facts.order if (v in used and v not in made) or v in targets]
         needed = [v for v in needed if v not in facts.states]
@@ -57,9 +62,8 @@ class Segment:
             for o in outputs
         ]
         inputs = [facts.inputs.get(v) or Input(v, CAPTURED) for v in needed]
-        generators = facts.add_states(self.nodes, inputs, outputs)
-        graph = Graph(facts.graph.name, tuple(inputs), self.nodes, tuple(outputs),
-                      facts.graph.notes)  # fmt: skip
+        generators = facts.add_states(nodes, inputs, outputs)
+        graph = Graph(facts.graph.name, tuple(inputs), nodes, tuple(outputs), facts.graph.notes)
         self.keys_in = [facts.keys[v] for v in needed]
         self.keys_out = keys_out
         self.types = [v.type for v in needed]
@@ -147,6 +151,25 @@ class Facts:
         for node in graph.nodes:
             if node.op is sample:
                 self.states[node.outputs[1]] = self.states[node.inputs[0]]
+
+        self.looks: dict[Var, Node] = {}  # see Note [Views behind branches]
+        for node in graph.nodes:
+            shown = {*node.present()}
+            if node.op.is_view and all(v in self.inputs or v in self.looks for v in shown):
+                self.looks.update(dict.fromkeys(node.outputs, node))
+
+    def looks_for(self, nodes: tuple[Node, ...], outputs: list[Output]) -> list[Node]:
+        """Nodes of earlier segments that show inputs as `nodes` and `outputs` read them."""
+        made = {v for n in nodes for v in n.outputs}
+        wanted = [v for n in nodes for v in n.present()] + [o.var for o in outputs]
+        found: dict[int, Node] = {}
+        while wanted:
+            var = wanted.pop()
+            if var in self.looks and var not in made:
+                node = self.looks[var]
+                found[self.keys[var][1]] = node
+                wanted += node.present()
+        return [found[index] for index in sorted(found)]
 
     def passed_keys(self) -> set[Any]:
         """The keys of values whose memory results show that backward reads again."""
@@ -246,6 +269,7 @@ def cut(path: Path, settings: Settings) -> Segment:
         segment.condition, segment.place = facts.keys[branch.var], branch.place
         made = {v for n in segment.nodes for v in n.outputs}
         later -= facts.states.keys()
+        later -= facts.looks.keys()
         wanted = [v for v in facts.order if v in made and (v in later or v is branch.var)]
         segment.build([facts.keys[v] for v in wanted])
         segment.children[branch.outcome] = segments[k + 1]
