@@ -447,14 +447,3 @@ class CompiledFunctionBackward(Node):
         self.saved = self.held = self.before = None
         if self.reference is not None:
             readers.discard(self.reference)
-
-
-def connect(split: Split, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
-    """Gives the results of a call their history."""
-    node = CompiledFunctionBackward(split, inputs, saved)
-    for number, position in enumerate(split.function.differentiable):
-        tensor = results[position]
-        tensor._node, tensor._nr, tensor._requires_grad = node, number, True
-    if split.rereads:
-        node.watch(results)
-    return node

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .both_passes import Split
-from .compiled_node import connect
+from .compiled_node import CompiledFunctionBackward
 from .custom_backwards import Customs
 from .executor import Executor, begin
 from .ir import reverse
@@ -303,3 +303,14 @@ def as_input(value: Any) -> Tensor:
 def without_writes(graph: Graph) -> Graph:
     outputs = tuple(o for o in graph.outputs if o.kind != WRITE)
     return graph.replace(outputs=outputs)
+
+
+def connect(split: Split, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
+    """Gives the results of a call their history."""
+    node = CompiledFunctionBackward(split, inputs, saved)
+    for number, position in enumerate(split.function.differentiable):
+        tensor = results[position]
+        tensor._node, tensor._nr, tensor._requires_grad = node, number, True
+    if split.rereads:
+        node.watch(results)
+    return node

@@ -59,10 +59,9 @@ def partition(
 ) -> Partition:
     """Forward computes results, write-backs and saved values; backward the gradients.
 
-    `volatile` inputs will be overwritten after forward, before backward: like those that forward
-    itself writes, they are saved by value. With `as_eager` nothing is computed again: what crosses
-    is saved, but for views of inputs and results, which share their memory, unless those are
-    `unseen`. Inputs in `first` come first among those that are saved.
+    `volatile` inputs will be overwritten before backward: like those that forward itself writes,
+    they are saved by value; those in `first` come first. With `as_eager` nothing is computed again:
+    what crosses is saved, but for views of inputs and of results that are not `unseen`.
     """
     inputs = [i for i in joint.inputs if i.kind != GRADIENT]
     seeds = [i for i in joint.inputs if i.kind == GRADIENT]

@@ -76,9 +76,11 @@ def refusals(x, s):
     found = []
     for operation in (operator.matmul, operator.lshift, operator.or_):
         for left, right in ((s, 1), (1, s), (s, s)):
-            with pytest.raises(TypeError, match="float") as error:
+            try:
                 operation(left, right)
-            found.append(str(error.value))
+            except TypeError as error:
+                found.append(str(error))
+    assert len(found) == 9 and all("float" in text for text in found)
     return found, x * 2
 
 

@@ -65,7 +65,8 @@ def test_layouts(matmul, rng, kind, layouts, dtype):
 @pytest.mark.parametrize("layouts", ["NN", "NT", "TN", "TT"])
 def test_every_possible_kind(matmul, rng, layouts, dtype):
     add = False
-    for m, n, k in [*SHAPES, *EDGES]:
+    every = 1 if dtype == "float32" else 3  # texts differ by the element alone
+    for m, n, k in [*SHAPES, *EDGES][::every]:
         a, b = matrix(rng, m, k, dtype, layouts[0]), matrix(rng, k, n, dtype, layouts[1])
         add = not add  # every other product is added to what is there
         for kind in gemm.possible(describe(a, b, np.empty((m, n)))):
