@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 import wengert as torch
+from custom_functions import Twice
 from familiar_cases import TIMES, count_calls, repeat, small_net
 from wengert.tracer import engine, familiar
 
@@ -259,15 +260,6 @@ def test_graphs_that_never_come_again_are_looked_at_less(monkeypatch):
 
 
 def test_in_place_graphs_and_custom_functions_stay_with_the_engine(calls):
-    class Twice(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 2
-
     x = torch.ones(4, requires_grad=True)
 
     def step():

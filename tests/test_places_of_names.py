@@ -6,6 +6,7 @@ from typing import Dict, List, Optional, Tuple, Union  # noqa: UP035
 
 import pytest
 import wengert as torch
+from custom_functions import Twice
 from wengert import nn
 from wengert.nn import functional as F
 from wengert.utils.checkpoint import (
@@ -86,15 +87,6 @@ def test_writes_that_are_not_counted():
 
 
 def test_nodes_of_functions_have_torchs_class():
-    class Twice(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 2
-
     node = Twice.apply(torch.ones(1, requires_grad=True)).grad_fn
     assert isinstance(node, torch.autograd.function.BackwardCFunction)
     assert type(node).__mro__[1].__name__ == "BackwardCFunction"
