@@ -11,7 +11,7 @@ Note [Gradients in memory]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from .executor import Executor
 from .ir import reverse
 from .ir.builder import Builder, Symbol
-from .ir.graph import GRAD_OF, RESULT, Graph
+from .ir.graph import GRAD_OF, RESULT, Graph, Var
 from .ir.inline import run_node
 from .ir.lying import Lying, Unknown, lying
 from .ir.ops.slices import select_op
@@ -129,7 +129,9 @@ class LaidOut:
         known, key = split.cores, (self.numbers, tuple(cores))
         if key not in known:
             strict = split.function.settings.strict
-            graph = optimise(with_cores(ordinary.source, cores), strict=strict)
+            graph = ordinary.source.unmarked()
+            results = zip([output.var for output in graph.outputs], cores)
+            graph = optimise(with_results(graph, results, shown_core), strict=strict)
             known[key] = split.function.executor(graph)
         return known[key]  # type: ignore[no-any-return]
 
@@ -181,19 +183,22 @@ def look_of(
     return Look(place, None, None if is_whole else core_of(place, itemsize), is_whole)
 
 
-def with_cores(graph: Graph, cores: Sequence[Core | None]) -> Graph:
-    """The graph with cores of its results in their place."""
-    graph = graph.unmarked()
+def shown_core(value: Any, core: Core | None) -> Any:
+    """What of a gradient is in memory, in its order."""
+    if core is None:
+        return value
+    for dim in reversed(core.dropped):
+        value = select_op(value, dim=dim, index=0)
+    return permute_op(value, dims=core.order)
+
+
+def with_results(graph: Graph, results: Iterable[tuple[Var, Any]], show: Any) -> Graph:
+    """The graph whose results are what `show` makes of these values."""
     builder = Builder(graph.name)
     builder.inputs, builder.nodes = list(graph.inputs), list(graph.nodes)
     with builder.building():
-        for output, core in zip(graph.outputs, cores):
-            value: Any = Symbol(output.var)
-            if core is not None:
-                for dim in reversed(core.dropped):
-                    value = select_op(value, dim=dim, index=0)
-                value = permute_op(value, dims=core.order)
-            builder.output(value, RESULT)
+        for var, how in results:
+            builder.output(show(Symbol(var), how), RESULT)
     return builder.graph(graph.notes)
 
 
@@ -213,8 +218,7 @@ class LaidOutAgain:
         self.orders = {root: order for root, order in kept if root not in self.given}
         self.function = None
         if self.is_turned() and self.orders:
-            graph = with_turned(graph, self.orders)
-            self.function = function.like(graph)
+            self.function = function.like(with_results(graph, self.orders.items(), turned))
 
     def is_turned(self) -> bool:
         """Is anything not as the usual function gives it?"""
@@ -240,15 +244,9 @@ class LaidOutAgain:
                 for place, root in zip(self.lies, self.roots)]  # fmt: skip
 
 
-def with_turned(graph: Graph, orders: Any) -> Graph:
-    """The graph whose results are these values, in their order in memory."""
-    builder = Builder(graph.name)
-    builder.inputs, builder.nodes = list(graph.inputs), list(graph.nodes)
-    with builder.building():
-        for var, order in orders.items():
-            value: Any = Symbol(var)
-            builder.output(value if order is None else permute_op(value, dims=order), RESULT)
-    return builder.graph(graph.notes)
+def turned(value: Any, order: tuple[int, ...] | None) -> Any:
+    """A value in its order in memory."""
+    return value if order is None else permute_op(value, dims=order)
 
 
 def laid_out(node: Any, arrived: Sequence[Any], kind: Any = LaidOut) -> Any:

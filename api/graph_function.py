@@ -284,11 +284,6 @@ class GraphFunction:
         results = self.finished(forward, arrays, inputs)
         node = connect(split, inputs, saved, results)
         node.states, node.given = states, given
-        if not self.is_recorded:
-            for number, position in enumerate(self.differentiable):
-                if not self.led_to(wanted, number):  # none of what requires grad took part
-                    result = results[position]
-                    result._node, result._nr, result._requires_grad = None, 0, False
         return results
 
 
@@ -306,11 +301,12 @@ def without_writes(graph: Graph) -> Graph:
 
 
 def connect(split: Split, inputs: list[Tensor], saved: list[Any], results: list[Tensor]) -> Any:
-    """Gives the results of a call their history."""
-    node = CompiledFunctionBackward(split, inputs, saved)
-    for number, position in enumerate(split.function.differentiable):
-        tensor = results[position]
-        tensor._node, tensor._nr, tensor._requires_grad = node, number, True
+    """Gives the results of a call their history, if something that requires grad took part."""
+    node, function = CompiledFunctionBackward(split, inputs, saved), split.function
+    for number, position in enumerate(function.differentiable):
+        if function.is_recorded or function.led_to(split.wanted, number):
+            tensor = results[position]
+            tensor._node, tensor._nr, tensor._requires_grad = node, number, True
     if split.rereads:
         node.watch(results)
     return node

@@ -167,9 +167,9 @@ def leaf(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> b
         return detached(answer, maker, binding, made_at)
     elif getattr(maker, "counter", None) is not None:
         return False  # several results may share it
-    elif isinstance(maker, ComputedView) and maker.chain and maker.history == "spent":
+    elif isinstance(maker, ComputedView) and maker.history == "spent":
         return False  # its history knows what the call was given
-    elif isinstance(maker, ComputedView) and maker.number in made_at and not is_spender(maker):
+    elif isinstance(maker, ComputedView) and maker.number in made_at:
         spent = any(maker.number == other.number for other in spenders(binding))
         answer.made(made_at[maker.number])
         look(answer, maker, None if spent else of_result(binding, maker, answer.shared), binding)

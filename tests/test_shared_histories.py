@@ -6,7 +6,7 @@ import itertools
 import pytest
 import wengert as torch
 import wengert.nn.functional as F
-from custom_functions import Twice
+from custom_functions import Square, Twice
 from test_backward_stopped import attempt, close, leaves, left
 
 
@@ -44,17 +44,6 @@ def shared_behind_a_branch(a, b, c, d):
     if u.sum() > -1e9:
         return v.sin().sum(), w.sin().sum()
     return v, w
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 2 * ctx.saved_tensors[0]
 
 
 def custom(a, b, c, d):
