@@ -1,7 +1,10 @@
 """What `WENGERT_CHECK=1` says of passes: faults are found, rounding is none."""
 
+import sys
+
 import pytest
 from wengert import ir
+from wengert.ir import interp, passes
 from wengert.ir.passes.checking import Checker
 from wengert.ir.verify import VerifyError
 
@@ -44,3 +47,20 @@ def test_an_invalid_graph_is_a_fault_of_the_pass():
     kept = KEEPING.replace("DTYPE", "f32")
     with pytest.raises(VerifyError, match="after pass 'a pass': @f: add: expected"):
         check(kept, kept.replace("%3: f32", "%3: f64"))
+
+
+def test_a_graph_is_checked_once_and_a_fault_is_told_each_time(monkeypatch):
+    """See Note [Checked once] in ir/passes/checking.py."""
+    graph, runs = ir.parse(KEEPING.replace("DTYPE", "f64").replace("64]", "67]")), []
+    module = sys.modules[Checker.__module__]
+    monkeypatch.setattr(module, "run", lambda *a: runs.append(a) or interp.run(*a))
+    passes.optimise(graph)
+    checked = len(runs)
+    assert checked > 1
+    passes.optimise(ir.parse(graph.print()))
+    assert len(runs) == checked
+    wrong = ir.parse(graph.print().replace("add", "mul"))
+    monkeypatch.setattr(passes, "PASSES", (("spoil", lambda _: wrong),))
+    for _ in range(2):
+        with pytest.raises(VerifyError, match="after pass 'spoil'"):
+            passes.optimise(graph)

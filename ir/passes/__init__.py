@@ -63,7 +63,7 @@ def checking() -> bool:
 def optimise(graph: Graph, history: list[Step] | None = None, strict: bool = False) -> Graph:
     """Runs all passes; appends those that changed the graph to `history`."""
     graph = graph.unmarked()
-    checker = Checker(graph) if checking() else None
+    checker = Checker.unless_known(graph, PASSES, strict) if checking() else None
     for name, function in PASSES:
         if strict and name in ROUNDING:
             continue
@@ -78,4 +78,6 @@ def optimise(graph: Graph, history: list[Step] | None = None, strict: bool = Fal
         if history is not None and result is not graph:
             history.append(Step(name, result))
         graph = result
+    if checker is not None:
+        checker.passed()
     return graph

@@ -5,6 +5,11 @@ Note [Rounding or fault]
     differences of numbers that nearly agree. So where values differ, both graphs are computed once
     more with all floats in double precision: rounding then differs in the last of 16 digits, and
     what still differs is a fault of the pass.
+
+Note [Checked once]
+    Passes are functions of the graph alone. So of graphs that are the same but for their places one
+    is checked in a process: programs that compile a function again and again would wait for little
+    else.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from ..graph import RANDOM, Graph, Input, Node, Output, Var
 from ..instantiate import mapped
 from ..interp import run, widen
 from ..ops import drawing
+from ..packing import Unpackable, key_of
 from ..types import (
     BOOL,
     COMPLEX,
@@ -36,10 +42,14 @@ LIMIT = 1 << 20  # elements; larger graphs are only verified
 # relative; composites and what they expand to round differently
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2}
 USUAL_TOLERANCE = 1e-4
+MOST_KNOWN = 1 << 16
+known: set[Any] = set()  # graphs, by their keys, and the passes they went through
 
 
 class Checker:
     """What a graph gives, for comparison with what passes make of it."""
+
+    key: Any = None
 
     def __init__(self, graph: Graph):
         self.graph = graph
@@ -54,6 +64,26 @@ class Checker:
         # random inputs are not in the domain of every graph: indices, singular matrices
         with suppress(IndexError, RuntimeError, ValueError, np.linalg.LinAlgError):
             self.expected = run(graph, self.inputs)
+
+    @staticmethod
+    def unless_known(graph: Graph, *passes: Any) -> Checker | None:
+        """None where such a graph went through these passes; see Note [Checked once]."""
+        try:
+            key = (key_of(graph), *passes)
+        except Unpackable:
+            return Checker(graph)
+        if key in known:
+            return None
+        checker = Checker(graph)
+        checker.key = key
+        return checker
+
+    def passed(self) -> None:
+        """No pass was at fault."""
+        if self.key is not None:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known.add(self.key)
 
     def check(self, name: str, after: Graph) -> None:
         """The result of pass `name` must be valid and give the same values."""
