@@ -125,8 +125,11 @@ class Recorder(
                 self.kept.add((entry.memory.external, len(self.builder.nodes) - 1))
 
     def cut_if(self, tensor: Tensor, var: Var, needed: bool) -> Var:
-        """See Note [Stop gradients]."""
+        """See Note [Stop gradients]. A view made where no history is recorded is a leaf, which
+        requires grad as its base does."""
         if tensor._requires_grad:
+            if needed and tensor._node is None:
+                var = self.emit("stop_gradient", var)
             self.needing.add(var)
             return var
         if needed and tensor.dtype.category >= FLOAT:
