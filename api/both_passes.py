@@ -23,14 +23,16 @@ class Split:
     Note [Replaced memory] in replaced.py.
     """
 
-    __slots__ = ("__weakref__", "album", "as_eager", "backward", "cores", "forward", "function",
-                 "handed_on", "kept", "layouts", "lefts", "orders", "overwritten", "parts",
-                 "rereads", "shared", "to_leaves", "wanted")  # fmt: skip
+    __slots__ = ("__weakref__", "album", "as_eager", "backward", "complete", "cores", "forward",
+                 "function", "handed_on", "kept", "layouts", "lefts", "orders", "overwritten",
+                 "parts", "rereads", "shared", "to_leaves", "wanted")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
         self.function, self.wanted, self.parts = function, wanted, parts
         self.forward, self.backward, self.as_eager = forward, backward, as_eager
+        # do all that are wanted get a gradient, where all arrive?
+        self.complete = all(function.reached[k] for k in wanted)
         self.to_leaves: dict[int, ToLeaves | Careful] = {}  # by result
         self.album: Any = None  # see Note [Familiar graphs]
         self.orders: dict[Any, list[int]] = {}  # see `arrivals`
@@ -61,9 +63,14 @@ class Split:
 
     def for_gradients(self, given: tuple[int, ...]) -> tuple[Executor, Sequence[int]]:
         """Backward when these gradients arrive, and which of `wanted` it computes."""
-        if len(given) == len(self.function.out_types):
+        if self.complete and len(given) == len(self.function.out_types):
             return self.backward, range(len(self.wanted))
         return self.function.reduced(self.wanted, given)  # type: ignore[no-any-return]
+
+    def left(self, given: tuple[int, ...]) -> tuple[tuple[int, ...], list[Any]]:
+        """Which of `wanted` get a gradient when these arrive, and the types of these."""
+        left = self.function.gradients_of(self.wanted, given)
+        return left, [self.function.trace.inputs[self.wanted[k]].var.type for k in left]
 
     def arrivals(self, given: tuple[int, ...], silent: frozenset[int]) -> list[int]:
         """Which of `wanted` gets its gradient first, second, ... in eager."""

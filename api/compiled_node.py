@@ -383,8 +383,9 @@ class CompiledFunctionBackward(Node):
         before = [known.get(k, array) for k, array in enumerate(now)]
         results = {k: held[0] for k, held in self.results_held().items()}
         arrived = {k: g._array for k, g in enumerate(grads) if g is not None}
-        left, found = as_eager.gradients([*before, *states], [*now, *states], results, arrived)
-        types = [self.split.function.trace.inputs[self.split.wanted[k]].var.type for k in left]
+        left, types = self.split.left(self.numbers)
+        values = [*before, *states], [*now, *states]
+        found = as_eager.gradients(*values, results, arrived, left)
         return self.spread(left, [Tensor._wrap(a, t.dtype) for a, t in zip(found, types)])
 
     def as_before(self, position: int) -> Tensor:

@@ -66,6 +66,7 @@ class GraphFunction:
         self._split: dict[tuple[int, ...], Split] = {}
         self._reduced: dict[Any, tuple[Executor, tuple[int, ...]]] = {}
         self._led_to: dict[Any, list[int]] = {}
+        self._given: dict[Any, tuple[int, ...]] = {}
         self._grads: dict[Any, tuple[GraphFunction, tuple[int, ...]]] = {}
         results = [o for o in graph.outputs if o.kind == RESULT]
         self.differentiable = [
@@ -112,7 +113,8 @@ class GraphFunction:
         """Backward when only the gradients numbered in `given` arrive, and which it computes."""
         found = self._reduced.get((wanted, given))
         if found is None:
-            graph, left = absent_gradients.run(self.split(wanted).parts.backward, given)
+            left = self.gradients_of(wanted, given)
+            graph, _ = absent_gradients.run(self.split(wanted).parts.backward, given, left)
             found = self._reduced[wanted, given] = (self.executor(graph), left)
         return found
 
@@ -124,6 +126,16 @@ class GraphFunction:
             reached = reverse.reached(without_writes(self.trace), [self.differentiable[number]])
             found = [k for k, position in enumerate(wanted) if position in reached]
             self._led_to[key] = found
+        return found
+
+    def gradients_of(self, wanted: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
+        """Which of `wanted` get a gradient, where those numbered in `given` arrive."""
+        found = self._given.get((wanted, given))
+        if found is None:
+            results = [self.differentiable[k] for k in given]
+            reached = reverse.reached(without_writes(self.trace), results)
+            found = tuple(k for k, position in enumerate(wanted) if reached.get(position))
+            self._given[wanted, given] = found
         return found
 
     @cached_property
@@ -145,10 +157,9 @@ class GraphFunction:
         """`reduced` as a function of the inputs and of the gradients in `given`."""
         found = self._grads.get((wanted, given))
         if found is None:
-            trace = without_writes(self.trace)
             results = [self.differentiable[k] for k in given]
-            reached = reverse.reached(trace, results)
-            left = tuple(k for k, position in enumerate(wanted) if position in reached)
+            left = self.gradients_of(wanted, given)
+            trace = without_writes(self.trace)
             graph = reverse.grad(trace, [wanted[k] for k in left], results)
             function = self.like(graph, f"{self.name}_grad")
             found = self._grads[wanted, given] = (function, left)

@@ -95,13 +95,14 @@ class AsEager:
         now: list[np.ndarray],
         results: dict[int, np.ndarray],
         grads: dict[int, np.ndarray],
-    ) -> tuple[tuple[int, ...], list[np.ndarray]]:
-        """Which gradients there are, and their values.
+        left: tuple[int, ...],
+    ) -> list[np.ndarray]:
+        """Those gradients that there are.
 
         Inputs are given as they were at the call and as they are now, results as they are now.
         """
         made = iter(interp.run(self.forward, before))
         saved = [next(made) if number is None else results[number] for number in self.shared]
         kept = [now[k] for k in self.saved_inputs]
-        graph, left = absent_gradients.run(self.parts.backward, grads.keys())
-        return left, interp.run(graph, [*saved, *kept, *grads.values()])
+        graph, _ = absent_gradients.run(self.parts.backward, grads.keys(), left)
+        return interp.run(graph, [*saved, *kept, *grads.values()])

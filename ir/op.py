@@ -118,6 +118,8 @@ class Op:
     attributes: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)
     rules: dict[int, Rule] = field(default_factory=dict)
+    # (node, position, which gradients came): does the rule of that input give none?
+    gives_none: Callable[[Any, int, Sequence[bool]], bool] | None = None
     promote: Callable[[Sequence[Any]], Any] | None = None
     is_view: bool = False
     put: Callable[..., Any] | None = None

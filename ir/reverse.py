@@ -3,6 +3,12 @@
 `joint(graph)` computes the graph's results and, given a gradient for each, the gradients of the
 inputs. Nodes are visited newest first and gradients summed in arrival order, as eager backward
 does, so before fusion the two agree bit for bit.
+
+Note [No gradient]
+    Eager's backward goes on where a rule gives no gradient (None): it comes to the nodes behind,
+    and tells them so. Leaves keep the `.grad` they have, and a custom Function is given zeros. The
+    bias of a norm gets none where gradients arrive at the mean alone, an input of a Function where
+    its backward returns None.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ from typing import Any
 from .bind import grad_mode
 from .builder import Builder, Symbol
 from .graph import ARGUMENT, GRAD_OF, GRADIENT, RESULT, Graph, Node, Origin, Var
+from .op import GRAD, GRADS
 from .ops.views import zeros
 from .pull import Frame, pull
 from .types import TensorType
@@ -99,17 +106,22 @@ def propagate(
     reaching = computed_from(graph, targets)
     for index in reversed(range(len(graph.nodes))):
         node = graph.nodes[index]
-        arrived = [grads.get(v) for v in node.outputs]
-        if all(g is None for g in arrived):
+        if not any(v in grads for v in node.outputs):
             continue
         needs = [wants_gradient(node, k, reaching) for k in range(len(node.inputs))]
         if not any(needs):
             continue
         builder.place = node.place
         builder.origin = Origin(node.op.name, index)
-        seen = NodeFrame(node, builder) if frame is None else frame(index)
-        for var, grad in zip(node.inputs, pull(seen, arrived, needs)):
-            if grad is not None and var is not None:
+        arrived = [grads.get(v) for v in node.outputs]
+        if fills_in(node):
+            arrived = [zeros(v.type) if g is None else g for g, v in zip(arrived, node.outputs)]
+        found: list[Any] = [None] * len(needs)
+        if any(g is not None for g in arrived):
+            seen = NodeFrame(node, builder) if frame is None else frame(index)
+            found = pull(seen, arrived, needs)
+        for var, needed, grad in zip(node.inputs, needs, found):
+            if needed and var is not None:
                 add_gradient(grads, var, grad)
     builder.place = builder.origin = None
 
@@ -123,17 +135,36 @@ def computed_from(graph: Graph, targets: set[Var]) -> set[Var]:
     return reaching
 
 
-def reached(graph: Graph, results: Sequence[int]) -> frozenset[int]:
-    """Positions of the inputs that gradients of `results` (numbers of results) can arrive at."""
+def reached(graph: Graph, results: Sequence[int]) -> dict[int, bool]:
+    """By position: the inputs that backward of `results` (numbers of results) comes to, and whether
+    it has a gradient for them; see Note [No gradient]."""
     found = [o.var for o in graph.outputs if o.kind == RESULT]
-    arriving = {found[k] for k in results}
+    arriving = {found[k]: True for k in results}
     for node in reversed(graph.nodes):
         if not any(v in arriving for v in node.outputs):
             continue
+        came = [arriving.get(v, False) or fills_in(node) for v in node.outputs]
         for k, var in enumerate(node.inputs):
-            if var is not None and var.dtype.is_differentiable and node.op.rule_for(k):
-                arriving.add(var)
-    return frozenset(k for k, i in enumerate(graph.inputs) if i.var in arriving)
+            if var is not None and var.dtype.is_differentiable and leads_to(node, k):
+                arriving[var] = arriving.get(var, False) or gives(node, k, came)
+    places = {i.var: k for k, i in enumerate(graph.inputs)}
+    return {places[var]: came for var, came in arriving.items() if var in places}
+
+
+def gives(node: Node, position: int, came: Sequence[bool]) -> bool:
+    """Is there a gradient of an input, where there are those of the outputs that `came`?"""
+    op = node.op
+    if not any(came) or (op.gives_none is not None and op.gives_none(node, position, came)):
+        return False
+    rule = op.rule_for(position)
+    assert rule is not None
+    named = rule.wants(GRAD)
+    return all(came) or not named or bool(rule.wants(GRADS)) or any(came[k] for k in named)
+
+
+def fills_in(node: Node) -> bool:
+    """Does a node take gradients of zeros where there are none?"""
+    return node.op.kind == "call" and not node.attributes["bare"]
 
 
 def passed(graph: Graph, results: Sequence[int]) -> list[frozenset[int]]:
@@ -168,7 +199,7 @@ def masks_behind(nodes: Sequence[Node], places: Mapping[Var, int]) -> dict[Var, 
     for node in nodes:
         met = 0
         for k, var in enumerate(node.inputs):
-            if var is not None and var.dtype.is_differentiable and node.op.rule_for(k):
+            if var is not None and var.dtype.is_differentiable and leads_to(node, k):
                 met |= behind.get(var, 0) | places.get(var, 0)
         if met:
             behind.update(dict.fromkeys(node.outputs, met))
@@ -179,12 +210,22 @@ def wants_gradient(node: Node, position: int, reaching: set[Var]) -> bool:
     var = node.inputs[position]
     if var is None or var not in reaching or not var.dtype.is_differentiable:
         return False
+    return leads_to(node, position)
+
+
+def leads_to(node: Node, position: int) -> bool:
+    """Does eager's backward go on from this node to what made that input?"""
+    if node.op.kind == "call":
+        return bool(position < node.attributes["count"])
     return node.op.rule_for(position) is not None
 
 
 def add_gradient(grads: dict[Var, Any], var: Var, grad: Any) -> None:
     earlier = grads.get(var)
-    grads[var] = grad if earlier is None else earlier + grad
+    if earlier is None or grad is None:
+        grads[var] = grad if earlier is None else earlier
+    else:
+        grads[var] = earlier + grad
 
 
 def grad(

@@ -125,7 +125,8 @@ class Slots:
                 return SlotFrame(graph.nodes[index], builder, index, handed)
 
             propagate(graph, builder, grads, set(self.targets), frame)
-            left = tuple(k for k, var in enumerate(self.targets) if var in grads)
+            left = tuple(k for k, var in enumerate(self.targets)
+                         if grads.get(var) is not None)  # fmt: skip
             for k in left:
                 builder.output(grads[self.targets[k]], GRAD_OF, self.wanted[k])
         return self.pruned(builder, left, len(given))

@@ -33,7 +33,7 @@ def record_function(
         return
     recorder.custom_count += 1
     inner = recorder.inner(f"{node.name()}_{recorder.custom_count}")
-    graph, read, count = record_backward(inner, node, results)
+    graph, read, absent = record_backward(inner, node, results)
     if graph is None:
         recorder.problems.append(read)
         return
@@ -46,7 +46,8 @@ def record_function(
         recorder.refuse(f"the backward of {node.name()} reads what may change until it runs, and "
                         "its context holds more than tensors and values")  # fmt: skip
     vars_ = tuple(Var(recorder.var_of(t).type) for t in results)
-    attrs = {"backward": graph, "count": count, "outputs": len(results)}
+    attrs = {"backward": graph, "count": len(inputs), "outputs": len(results), "absent": absent,
+             "bare": not node.materialize_grads}  # fmt: skip
     own = tuple([own_output(node, results, t) for t in read])
     if max(own, default=-1) >= 0:
         attrs["own"] = own
@@ -95,7 +96,7 @@ def with_context(
 
 
 def record_backward(inner: Recorder, node: Any, results: list[Tensor]) -> Any:
-    """The custom backward as a graph, the tensors it reads, and how many inputs it is for.
+    """The custom backward as a graph, the tensors it reads, and which inputs get no gradient.
 
     It runs once, on gradients of ones, with a recorder of its own.
     """
@@ -109,15 +110,16 @@ def record_backward(inner: Recorder, node: Any, results: list[Tensor]) -> Any:
                 inner.var_of(grad)
             given = node.apply(list(grads))
             filled = [zeros(t) if r is None else r for r, t in zip(given, node._in_types)]
+            absent = tuple(k for k, r in enumerate(given) if r is None)
     except Exception as error:  # eager raises it when backward runs
-        return None, f"the backward of {node.name()} raises {type(error).__name__}", 0
+        return None, f"the backward of {node.name()} raises {type(error).__name__}", ()
     finally:
         state.grad_enabled = previous
     if inner.undo_draws():
-        return None, f"the backward of {node.name()} draws random numbers", 0
+        return None, f"the backward of {node.name()} draws random numbers", ()
     if inner.problems or inner.branches:
-        return None, f"the backward of {node.name()} looks at values", 0
+        return None, f"the backward of {node.name()} looks at values", ()
     graph = inner.finish(filled)
     read = inner.externals[len(grads) :]
     inputs = (*graph.inputs[len(grads) :], *graph.inputs[: len(grads)])
-    return graph.replace(inputs=inputs), read, len(node._in_types)
+    return graph.replace(inputs=inputs), read, absent

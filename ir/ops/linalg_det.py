@@ -176,6 +176,7 @@ def _slogdet_rule(grad_sign: Any, grad_logabsdet: Any, self: Any, sign: Any) -> 
 
 slogdet_op = define(
     "linalg_slogdet", "self -> sign logabsdet", numpy=_slogdet, shown={"self": "A"},
+    gives_none=lambda node, _, came: not (came[1] or node.outputs[0].dtype.is_complex),
     infer=lambda self: (_determinant_infer(self),
                         TensorType(self.dtype.to_real(), lead_of(self))),
     samples=drawn(((3, 3), {}), ((2, 3, 3), {})),

@@ -95,7 +95,8 @@ def _norm_samples(rng: np.random.Generator) -> list[Any]:
 
 vector_norm_op = define(
     "linalg_vector_norm", "self -> result", numpy=_vector_norm, infer=_vector_norm_infer,
-    vjp=dict(self=_vector_norm_rule), samples=_norm_samples, kind="reduction",
+    vjp=dict(self=_vector_norm_rule), gives_none=lambda node, *_: node.attributes["ord"] == 0,
+    samples=_norm_samples, kind="reduction",
     # 1: where torch's own functions still call the older norm
     node=lambda attrs: ("LinalgVectorNormBackward0", "NormBackward1")[attrs.get("form", 0)],
 )  # fmt: skip
@@ -182,6 +183,7 @@ dist_op = define(
     samples=lambda rng: [((rng.standard_normal((3, 4)), rng.standard_normal(4)), {"p": p})
                          for p in (2, 1, 3.0)],
     vjp=dict(self=_dist_rule, other=_dist_other_rule),
+    gives_none=lambda node, *_: node.attributes["p"] == 0,
 )  # fmt: skip
 
 

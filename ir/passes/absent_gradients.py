@@ -16,8 +16,11 @@ from . import dead_code, in_place
 from .rewrite import rebuild
 
 
-def run(graph: Graph, given: Collection[int]) -> tuple[Graph, tuple[int, ...]]:
-    """`graph` of the gradients numbered in `given` only, and which of its results are left."""
+def run(
+    graph: Graph, given: Collection[int], left: tuple[int, ...] | None = None
+) -> tuple[Graph, tuple[int, ...]]:
+    """`graph` of the gradients numbered in `given` only, and which of its results are left: those
+    that are not absent, unless it is known which, where absent ones are zeros."""
     gradients = [i.var for i in graph.inputs if i.kind == GRADIENT]
     arrived = {var for number, var in enumerate(gradients) if number in given}
     absent = set(gradients) - arrived
@@ -26,7 +29,8 @@ def run(graph: Graph, given: Collection[int]) -> tuple[Graph, tuple[int, ...]]:
             arrived.update(node.outputs)
         elif any(v in absent for v in node.present()):
             absent.update(node.outputs)
-    left = tuple(k for k, output in enumerate(graph.outputs) if output.var not in absent)
+    if left is None:
+        left = tuple(k for k, output in enumerate(graph.outputs) if output.var not in absent)
     graph = graph.replace(outputs=tuple(graph.outputs[k] for k in left))
     graph = dead_code.run(rebuild(graph, lambda n, operands: without(n, operands, absent)))
     inputs = tuple(i for i in graph.inputs if i.var not in absent)

@@ -82,14 +82,22 @@ def check(graph, arrays, expected, what, exact=True):
 
 
 def gradients(results, seeds, inputs, **options):
-    """Eager gradients, zeros where there is none; None where a rule is not implemented."""
+    """Eager gradients, zeros where there is none, and which there are; None where a rule is not
+    implemented."""
     try:
         found = torch.autograd.grad(results, inputs, seeds, allow_unused=True, **options)
     except (RuntimeError, NotImplementedError) as error:
         if "not implemented" not in str(error) and "does not require grad" not in str(error):
             raise
         return None
-    return [torch.zeros_like(x) if g is None else g for g, x in zip(found, inputs)]
+    filled = [torch.zeros_like(x) if g is None else g for g, x in zip(found, inputs)]
+    return filled, [g is not None for g in found]
+
+
+def given(graph, wanted, results):
+    """Which of the inputs get a gradient in a graph."""
+    reached = reverse.reached(graph, results)
+    return [reached.get(k, False) for k in wanted]
 
 
 @pytest.mark.parametrize("name", [n for n in ops() if n not in DATA_SHAPES])
@@ -108,6 +116,8 @@ def test_recorded_call_is_the_eager_call(name):
         first = gradients([outputs[k] for k in results], seeds, inputs, create_graph=True)
         if first is None:
             continue
+        first, there = first
+        assert given(graph, wanted, results) == there, case
         backward = verify(reverse.grad(graph, wanted, results))
         arrays += [t._array for t in seeds]
         exact = name not in LOOK_AT_VALUES
@@ -117,6 +127,8 @@ def test_recorded_call_is_the_eager_call(name):
         second = gradients([first[k] for k in moving], seeds, inputs) if moving else None
         if second is None:
             continue
+        second, there = second
+        assert given(backward, wanted, moving) == there, case
         again = verify(reverse.grad(backward, wanted, moving))
         arrays += [t._array for t in seeds]
         exact = exact and name not in FORMAL
