@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from .bind import grad_mode
 from .builder import Builder
 from .graph import ARGUMENT, GRAD_OF, RESULT, SCALAR, WRITE, Graph, Input, Node, Output, Var
+from .partition import shown_whole
 from .passes import dead_code
 from .pull import saved_keys
 from .reverse import NodeFrame, add_gradient, computed_from, propagate, wants_gradient
@@ -56,6 +57,9 @@ class Slots:
                    if o.kind == WRITE and o.target is not None}  # fmt: skip
         shown = {var for k, var in enumerate(self.results) if k not in unseen}
         self.lasting = (self.inputs - written) | shown
+        # values of which a result shows all there is, and how they are seen in that
+        whole = shown_whole(graph, self.producers, self.lasting)
+        self.whole = {var: node for var, node in whole.items() if node.inputs[0] in shown}
         self.numbers = {i.var for i in graph.inputs if i.kind == SCALAR}
         self.slots = self.find()
         # what forward gives beside the results
@@ -95,7 +99,7 @@ class Slots:
         chain: list[tuple[Node, int]] = []
         root = var
         while root not in self.lasting:
-            node = self.producers.get(root)
+            node = self.whole.get(root) or self.producers.get(root)
             if node is None or node.op.kind != "view":
                 return var, ()
             chain.append((node, node.outputs.index(root)))

@@ -142,3 +142,30 @@ def test_create_graph_after_an_input_was_written():
             second = torch.autograd.grad(sum(g.sum() for g in first), (x, w))
             found.append((*first, *second))
         assert all(map(alike, *found)), found
+
+
+PACKED = {
+    "flat": lambda v: (v.reshape(-1), v.sin()),
+    "turned": lambda v: (v.t(), v.sin()),
+    "turned in memory": lambda v: (lambda t: (t, t.sin()))(v.t() * v.t()),
+    "turned back": lambda v: (lambda t: (t.t(), t.sin()))(v.t() * v.t()),
+    "part of a flat one": lambda v: (v.view(-1), v[1:].sin(), v[1:].exp()),
+    "part": lambda v: (v[1:], v.sin()),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("pack", [lambda t: t, lambda t: t.detach(), lambda t: t.clone()])
+def test_values_that_hooks_were_given_show_writes(pack, write):
+    for name, body in PACKED.items():
+        compiled = torch.compile(lambda x, body=body: body(x * 1.5))
+        for _ in range(4):
+            found = []
+            for function in (lambda x, body=body: body(x * 1.5), compiled):
+                x = torch.linspace(-1, 2, 9).view(3, 3).requires_grad_()
+                with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+                    first, *others = function(x)
+                WRITES[write](first)
+                sum([t.sum() for t in others]).backward()
+                found.append(x.grad)
+            assert alike(*found), name
