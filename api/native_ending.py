@@ -87,7 +87,8 @@ def is_made(maker: Any, made_at: dict[int, int]) -> bool:
 
 def is_spender(maker: Any) -> bool:
     """Is it a result itself, with history whose backward ran inside?"""
-    return isinstance(maker, ComputedView) and not maker.chain and maker.history == "spent"
+    is_result = isinstance(maker, ComputedView) and not (maker.chain or maker.turn)
+    return is_result and maker.history == "spent"
 
 
 def spenders(binding: Any) -> list[Any]:
@@ -172,7 +173,9 @@ def leaf(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> b
     elif isinstance(maker, ComputedView) and maker.number in made_at:
         spent = any(maker.number == other.number for other in spenders(binding))
         answer.made(made_at[maker.number])
-        look(answer, maker, None if spent else of_result(binding, maker, answer.shared), binding)
+        by_python = spent or maker.turn  # which others may share
+        view = None if by_python else of_result(binding, maker, answer.shared)
+        look(answer, maker, view, binding)
     elif isinstance(maker, ViewOfInput):
         if not outside(answer, maker.source, binding):
             return False

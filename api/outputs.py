@@ -54,7 +54,8 @@ class Outputs:
     Note [Turned results]
         Native code hands out row-major arrays. Where eager's result has its dimensions in another
         order in memory, as `x.t() * 2` has, the graph computes the result in that order, and the
-        caller gets it turned back: strides decide what `view()` accepts.
+        caller gets it turned back: strides decide what `view()` accepts. Views of it, or several
+        results in its memory, have what is turned back in common, as eager's base.
 
     Note [Parts on the way]
         A result that shows a part of a tensor, or is turned, is looked at from the whole one, which
@@ -268,10 +269,15 @@ class Outputs:
         if not entry.chain and order is None and (history == "recorded" or alone):
             return Direct(number)  # only results in `needs` are given history
         back = () if order is None else ((permute_op, {"dims": inverse(order)}, 0),)
-        is_base = leaf._view is None and self.uses[id(entry.memory)] == 1
-        chain = as_formulas((*back, *entry.chain))
+        is_part = history == "none" and bool(entry.chain)  # that was detached
+        is_base = leaf._view is None and (is_part or self.uses[id(entry.memory)] == 1)
+        chain, turn = as_formulas(entry.chain), as_formulas(back)
+        if is_base:
+            chain, turn = (*turn, *chain), ()
+        elif turn and alone and not chain:
+            history = "recorded"  # as above
         counter = self.counter(leaf, self.results[number])
-        return ComputedView(number, chain, history, is_base, origin_of(leaf), counter)
+        return ComputedView(number, chain, history, is_base, origin_of(leaf), counter, turn)
 
     def counter(self, leaf: Tensor, owner: Tensor) -> Counter | None:
         """What counts the writes of a leaf, where that is not what counts its memory's."""

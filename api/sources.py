@@ -296,18 +296,19 @@ class ComputedView(Maker):
     """A computed result that is a view, or without (usable) history.
 
     `is_base`: eager's result is no view, though it takes one to show it as eager does.
+    `turn`: so it takes one for what the result is a view of, or shares with others.
     """
 
     def __init__(self, number: int, chain: Any, history: str, is_base: bool = False,
-                 origin: str = "", counter: Counter | None = None):  # fmt: skip
+                 origin: str = "", counter: Counter | None = None, turn: Any = ()):  # fmt: skip
         self.number, self.chain, self.history, self.is_base = number, chain, history, is_base
-        self.origin, self.counter = origin, counter
+        self.origin, self.counter, self.turn = origin, counter, turn
         self.spent = self.base_spent = None  # see `know`
 
     def know(self, path: Any) -> None:
         """Where history is spent, it is that of these ops."""
-        self.spent = SpentOps(path, self.number, self.chain)
-        self.base_spent = SpentOps(path, self.number, ())
+        self.spent = SpentOps(path, self.number, (*self.turn, *self.chain))
+        self.base_spent = SpentOps(path, self.number, self.turn)
 
     def __call__(self, context: Any) -> Any:
         value = self.of(context.results[self.number], context.leaves)
@@ -315,6 +316,8 @@ class ComputedView(Maker):
 
     def of(self, base: Any, leaves: Any = ()) -> Any:
         """The same for a result, in a call with these leaves."""
+        if self.turn:
+            base = turned(base, self.turn)
         value = base
         if self.chain:
             value = look_from(base, self.chain, self.origin, self.history == "unseen")
@@ -331,7 +334,15 @@ class ComputedView(Maker):
     def at(self, sizes: Any) -> Maker:
         chain = at_sizes(self.chain, sizes)
         return ComputedView(self.number, chain, self.history, self.is_base, self.origin,
-                            self.counter)  # fmt: skip
+                            self.counter, self.turn)  # fmt: skip
+
+
+def turned(result: Any, turn: Any) -> Any:
+    """What eager has in the memory of a result that nobody sees: one tensor for all its views."""
+    if not hasattr(result, "_unseen"):
+        result._unseen = look(result, turn)
+        result._unseen._view = None
+    return result._unseen
 
 
 class CustomView(Maker):

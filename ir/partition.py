@@ -250,8 +250,10 @@ def turned_by(chain: list[Node], root: Var) -> list[int] | None:
 
 
 def views_of(chain: list[Node], root: Var) -> tuple[np.ndarray, np.ndarray]:
-    """Memory like that of `root`, and what these views show of it; empty where sizes vary."""
+    """Memory like that of `root`, and what these views show of it; empty where sizes vary, or one
+    gives several parts."""
     fixed = all(isinstance(n, int) for n in root.shape)
+    fixed = fixed and not any(node.op.multi_view for node in chain)
     array = view = np.empty(root.shape if fixed else 0, np.int8)
     for node in chain if fixed else ():
         if node.op.kind == "view":
