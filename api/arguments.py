@@ -37,8 +37,7 @@ class GivenArguments:
         if all(a is b for a, b in zip(items, new)):
             return value
         made = remade(value, new)
-        if not isinstance(value, tuple):
-            self.twins.append((value, made))
+        self.twins.append((value, made))
         return made
 
     def handed_back(self, value: Any) -> Any:
@@ -62,11 +61,13 @@ class GivenArguments:
         self.call = None
         owners = {id(made): value for value, made in self.twins}
         twins = [made for _, made in self.twins]
-        self.twins = []
-        # beside the list: the variable here, and the argument of the count
-        kept = [made for made in twins if sys.getrefcount(made) > 3]
+        self.twins, kept, made = [], [], None
+        while twins:
+            made = twins.pop()  # those around others come first, and go
+            if sys.getrefcount(made) > 2:  # the variable here, and the argument of the count
+                kept.append(made)
         for holder in gc.get_referrers(*kept) if kept else ():
-            if holder is not twins and holder is not kept:
+            if holder is not kept:
                 put(holder, owners)
 
     def container_ids(self) -> set[int]:
@@ -105,7 +106,7 @@ def fill(value: Any, made: Any) -> None:
         value.update(items)
     elif isinstance(value, list):
         value[:] = map(plain, made)
-    else:
+    elif not isinstance(value, tuple):
         for name, item in vars(made).items():
             object.__setattr__(value, name, plain(item))
 

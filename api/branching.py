@@ -89,6 +89,7 @@ class Branching:
     def __init__(self, trace: Trace, leaves: list[Any], specialised: set[int]):
         self.trace, self.specialised, self.count = trace, specialised, len(leaves)
         self.read = keys_read(trace.root)
+        self.hands_back = trace.hands_back
         self.first = self.stage(trace.root, leaves, {})
 
     def stage(self, segment: Segment, values: list[Any], places: dict[Any, int]) -> Any:
@@ -140,6 +141,8 @@ class Branching:
 
         def enter(learn: Any, outcome: bool, values: tuple[Any, ...]) -> Any:
             child = segment.children.get(outcome)
+            if self.hands_back is not self.trace.hands_back:
+                return lambda *_: MISS  # see Note [Handed back]
             if child is None or not all(k in after for k in child.keys_in if k[0] != "in"):
                 return lambda *_: MISS  # to be recorded, or bound anew with what was recorded
             try:

@@ -24,6 +24,7 @@ from .compile_options import EAGER, check_mode_and_options, checked_backend
 from .dropped import Dropped
 from .dynamic import DynamicShapes
 from .executor import begin, improve
+from .given_back import answer, with_answer
 from .hooks_inside import NEW, HooksInside
 from .inside_autocast import call_inside
 from .inspection import FAULT, MAX_KINDS, Failure, Inspected
@@ -150,7 +151,7 @@ class CompiledFunction(Inspected, LikeFunction):
                 if result is not MISS:
                     trace.used = self.next_use()
                     self.shorten(trace, structure, leaves, call)
-                    return result
+                    return answer(result, *call) if trace.hands_back else result
         return MISS
 
     def shorten(self, trace: Trace, structure: Any, leaves: list[Any], call: Any) -> None:
@@ -161,6 +162,8 @@ class CompiledFunction(Inspected, LikeFunction):
 
         call_natively()
         made = shortcut(trace, structure, leaves, self.specialised)
+        if trace.hands_back:
+            made = with_answer(made)
         made = self.containers.checked(made, call, MISS)
         with self.lock:
             self.shortcuts.pop(id(trace), None)
@@ -353,6 +356,8 @@ class CompiledFunction(Inspected, LikeFunction):
         """A new path joins the trace whose guards hold now, or starts one."""
         for trace in self.traces.get(key, ()):
             if trace.accepts(path):
+                if path.hands_back and not trace.hands_back:
+                    self.forget_shortcuts()
                 trace.insert(path)
                 return trace
         trace = Trace(path, self.settings, why)

@@ -95,7 +95,9 @@ class OneObject:
         environment = recording.environment
         functions, tensors = environment.functions(), recording.tensor_names()
         names = (name for f in functions for code in codes_in(f.__code__) for name in code.co_names)
-        if compares_identity(functions, tensors) or not ASKERS.isdisjoint(names):
+        self.known.update((id(value), value) for value in recording.back.known)
+        if compares_identity(functions, tensors) or not ASKERS.isdisjoint(names) or (
+                recording.back.unsure):  # fmt: skip
             self.matters = True
             self.known.update((id(value), value) for value in environment.keep
                               if names_and_members(value) is not None)  # fmt: skip

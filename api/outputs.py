@@ -8,6 +8,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
+from .given_back import Answer, Same
 from .ir.bind import state
 from .ir.dims import as_formulas
 from .ir.graph import Var
@@ -18,6 +19,7 @@ from .plain import is_constant
 from .returns import Handed
 from .saved_values import is_spent
 from .sources import (
+    Argument,
     ComputedFloat,
     ComputedView,
     Converted,
@@ -151,6 +153,11 @@ class Outputs:
         if isinstance(leaf, Handed):
             return Converted(self.maker(leaf.tensor), leaf.how)
         if not isinstance(leaf, Tensor):
+            if isinstance(leaf, Answer | Same):
+                return Plain(leaf if isinstance(leaf, Answer) else leaf.value)
+            place = self.recording.plain_places.get(id(leaf))
+            if place is not None:
+                return Given(Argument(place))
             if not is_constant(leaf) and id(leaf) not in self.recording.environment.seen:
                 raise made_inside(leaf)
             return Plain(as_formulas(leaf))

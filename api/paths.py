@@ -8,11 +8,12 @@ from typing import Any
 
 from .class_tests import compares_identity
 from .environment import Environment
+from .given_back import Answer
 from .ir.graph import WRITE, Graph, Var
 from .outputs import Versions
 from .saved_values import Reread
 from .sharing import Relation, relations_of, shared_arguments
-from .sources import Argument, Captured, Fact, Identities, Number, is_same
+from .sources import Argument, Captured, Fact, Identities, Number, Plain, is_same
 from .tracer.recorded import Branch
 from .tracer.recorded_facts import STEADY, hooks_of
 from .tracer.tensor import Tensor
@@ -66,6 +67,11 @@ class Path:
         written = [self.sources[o.target] for o in self.graph.outputs
                    if o.kind == WRITE and o.target < count]  # fmt: skip
         return [source for source in written if not isinstance(source, Argument)]
+
+    @property
+    def hands_back(self) -> bool:
+        """Are there containers in the result that the call was given?"""
+        return any(isinstance(m, Plain) and isinstance(m.value, Answer) for m in self.makers[:1])
 
     @property
     def grad_keys(self) -> set[Any]:

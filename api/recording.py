@@ -13,6 +13,7 @@ from .custom_backwards import State
 from .dynamic import Symbols
 from .effects import Effects
 from .environment import Environment
+from .given_back import HandedBack, answering
 from .hooks_inside import HooksInside
 from .ir.bind import interpreting, state
 from .ir.dims import plain_values
@@ -26,7 +27,7 @@ from .outputs import Outputs
 from .packing import packing_outside, packing_problem
 from .paths import path_of
 from .plain import same_items
-from .pytree import containers_in, flatten, unflatten
+from .pytree import flatten, unflatten
 from .quiet_code import is_quiet
 from .returns import Handed, places_returned, with_handed
 from .saved_values import (
@@ -91,6 +92,9 @@ class Recording(NumberInputs):
         self.argument_places = {
             id(leaf): k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor)
         }
+        self.plain_places = {
+            id(leaf): k for k, leaf in enumerate(leaves) if not isinstance(leaf, Tensor | float)
+        }
         recorder.is_argument = lambda tensor: id(tensor) in self.argument_places
         recorder.given_numbers = self.numbers
         recorder.hyper_parameter = self.hyper_parameter
@@ -123,7 +127,8 @@ class Recording(NumberInputs):
             recorder.close()
             replace_loose(self.loose_numbers())
             raise
-        self.recorded_output = self.output
+        self.back = HandedBack(self.output, given, self.environment)
+        self.recorded_output = self.back.output
         self.output = self.without_numbers(given.handed_back(self.output))
         self.loose = self.loose_numbers()
         drew = (before != default_generator.state()).any()
@@ -292,7 +297,7 @@ class Recording(NumberInputs):
     def build(self) -> None:
         recorder = self.recorder
         out_leaves: list[Any] = []
-        returned = [id(c) for c in containers_in(self.recorded_output)]
+        returned = self.back.made
         if any(c in self.known_containers for c in returned):
             raise Refused("the body returns a container that it was given or found; return a new "
                           "one")  # fmt: skip
@@ -306,6 +311,7 @@ class Recording(NumberInputs):
         if any(known):
             raise Refused("the body may look for attributes that users put on tensors, or does so "
                           "itself; return values")  # fmt: skip
+        self.structure, out_leaves = answering(self.structure, out_leaves)
         out_leaves += [tensor for _, tensor in self.assigned]
         outputs = Outputs(self, out_leaves)
         self.results, self.makers = outputs.results, outputs.makers

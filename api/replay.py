@@ -54,6 +54,7 @@ class Trace:
         self.root: Segment | None = None
         self.loaded = False
         self.packs = path.packs
+        self.hands_back = False  # see Note [Handed back]
         self.packed: Any = None  # what runs then: see Note [Packed calls]
         self.insert(path)
 
@@ -82,6 +83,7 @@ class Trace:
         self.bound += [r for r in path.bound if not r.is_fixed]
         self.fixed += [r for r in path.bound if r.is_fixed]
         self.hooks += path.hooks
+        self.hands_back = self.hands_back or path.hands_back
         self.generators.update(dict.fromkeys(path.generators))
         if path.writes():
             self.written.append((path.tensor_sources(), path.shared))
