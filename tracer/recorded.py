@@ -32,6 +32,15 @@ class Memory:
         self.recorded = False  # did autograd see a write?
 
 
+class Running:
+    """An op that is run; `vars` are known when its results are, `number` is that of its node."""
+
+    def __init__(self, op: Any, inputs: Any, operands: Any, attrs: Any):
+        self.op, self.inputs, self.operands, self.attrs = op, inputs, operands, attrs
+        self.vars: Any = None
+        self.number = -1
+
+
 class Entry:
     """A tensor: a view chain into its memory, and the Var it is, as of `seen` writes.
 

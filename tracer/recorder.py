@@ -19,6 +19,7 @@ Note [Stop gradients]
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from ..ir.bind import interpreting, state
@@ -34,6 +35,7 @@ from .recorded import (
     Branch,
     Entry,
     Memory,
+    Running,
     beyond_graphs,
     chain_between,
     counts_apart,
@@ -86,6 +88,7 @@ class Recorder(
         # what hooks around the call got: ids and types; None where there are none
         self.packs_inside = False  # are there hooks inside that may change what they are given?
         self.packed: list[tuple[int, Any]] | None = None
+        self.running: Running | None = None  # the op that runs now
         self.numbers: dict[int, int] = {}  # id of an eager graph's node -> the op it belongs to
 
     # --- the interpreter ---
@@ -95,34 +98,51 @@ class Recorder(
         attrs = with_plain_numbers(attrs)
         operands = [self.operand(op, value, inputs) for value in inputs]
         self.expect(op, attrs)
-        result = self.run(op, inputs, attrs)
+        running = Running(op, inputs, operands, attrs)
+        before, self.running = self.running, running
+        try:
+            result = self.run(op, inputs, attrs)
+        finally:
+            self.running = before
         outputs = result if isinstance(result, tuple) else (result,)
         if RunTimeNumber in map(type, inputs):  # it says that it is a float
             self.keep_wrapped(inputs, outputs)
-        vars_ = self.result_vars(op, operands, outputs, attrs)
-        self.append(op, operands, vars_, attrs)
-        self.note_fixed(op, inputs, operands, vars_, attrs)
-        self.remember(op, inputs, operands, outputs, vars_, attrs)
+        if running.vars is None:
+            self.note_results(running, outputs)
+        self.remember(op, inputs, operands, outputs, running.vars, attrs)
         for tensor in outputs:
-            self.numbers[id(tensor._node)] = len(self.builder.nodes) - 1
+            self.numbers[id(tensor._node)] = running.number
         if outputs and outputs[0]._node is not None:
-            self.note_saved(outputs[0]._node)
+            self.note_saved(outputs[0]._node, running.number)
         if reason := beyond_graphs(op, inputs, attrs):
             self.refuse(reason)
+        if self.of_tensors and not any(is_tensor(value) for value in inputs):
+            return self.settled_number(result, operands, running.vars[0])
+        return result
+
+    def results_packed(self, outputs: Sequence[Tensor]) -> None:
+        """Hooks are about to be given results of the op that runs: they may compute of them."""
+        if self.running is not None and self.running.vars is None:
+            self.note_results(self.running, outputs)
+
+    def note_results(self, running: Running, outputs: Sequence[Tensor]) -> None:
+        """Appends the op, and tells what its results are."""
+        op, inputs, operands, attrs = running.op, running.inputs, running.operands, running.attrs
+        running.vars = vars_ = self.result_vars(op, operands, outputs, attrs)
+        self.append(op, operands, vars_, attrs)
+        running.number = len(self.builder.nodes) - 1
+        self.note_fixed(op, inputs, operands, vars_, attrs)
         needed = any(v in self.needing for v in operands if v is not None)
         for position, (tensor, var) in enumerate(zip(outputs, vars_)):
             var = self.checked(op, var)
             self.define(op, inputs, tensor, self.cut_if(tensor, var, needed), attrs, position)
-        if self.of_tensors and not any(is_tensor(value) for value in inputs):
-            return self.settled_number(result, operands, vars_[0])
-        return result
 
-    def note_saved(self, node: Any) -> None:
+    def note_saved(self, node: Any, number: int) -> None:
         """Which tensors from outside, or views of them, does eager's node keep?"""
         for value in node.saved if node.is_op and node.saved.__class__ is tuple else ():
             entry = self.entries.get(id(value)) if isinstance(value, Tensor) else None
             if entry is not None and entry.memory.external is not None:
-                self.kept.add((entry.memory.external, len(self.builder.nodes) - 1))
+                self.kept.add((entry.memory.external, number))
 
     def cut_if(self, tensor: Tensor, var: Var, needed: bool) -> Var:
         """See Note [Stop gradients]. A view made where no history is recorded is a leaf, which

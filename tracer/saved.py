@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ir.bind import notify
 from ..ir.op import Op, fit, puller, saved_keys, write_puller
 from ..ir.places import describe_place
 from ..ir.types import FLOAT, TensorType
@@ -200,6 +201,8 @@ def save_values(node: Any, plan: Plan, inputs: Any, outputs: Any, history: Any) 
     entries: list[Any] = []
     versions: list[int] = []
     pair = active.saved[-1] if active.saved else None
+    if pair is not None and not plan.plain:
+        notify("results_packed", outputs)
     for key in plan.keys:
         version = 0
         if key < 0:
