@@ -3,6 +3,11 @@
 The first draw from a generator makes its state an input of the graph, of kind `random`. A draw is
 recorded as `sample`, which takes the state as it is then and gives the next; at the end the last
 one is written back. So draws are ordered by what they take, like all else.
+
+Note [Draws that come again]
+    A checkpoint runs a function again from the random state that it ran from before, and then goes
+    on from where it was. The same draws give the same numbers: in the graph they are those of the
+    first time.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.graph import RANDOM, WRITE, Input, Output, Var
+from ..ir.ops.arithmetic import clone
 from ..ir.ops.drawing import STATE, draw, sample
 from .generator import Generator
 from .random import default_generator, pick
@@ -20,6 +26,7 @@ class State:
 
     def __init__(self, generator: Generator):
         self.first = self.now = Var(STATE)
+        self.drawn: dict[Var, Any] = {}  # by state: what was drawn from it
         self.name = "default" if generator is default_generator else "generator"
 
 
@@ -61,9 +68,32 @@ class RandomStates:
         if op is draw:
             attrs = dict(attrs)
             state = self.states[pick(attrs.pop("generator", None))]
-            op, operands, outputs = sample, (state.now, *operands), (*outputs, Var(STATE))
-            state.now = outputs[-1]
+            known = state.drawn.get(state.now)
+            if known is not None:
+                return self.draw_again(state, known, (list(operands), attrs), outputs)
+            following = Var(STATE)
+            state.drawn[state.now] = (list(operands), attrs), outputs[0], following
+            op, operands, outputs = sample, (state.now, *operands), (*outputs, following)
+            state.now = following
         self.builder.append(op, operands, outputs, attrs)
+
+    def draw_again(self, state: State, known: Any, wanted: Any, outputs: Any) -> None:
+        """See Note [Draws that come again]."""
+        before, value, state.now = known
+        if wanted != before:
+            self.refuse("other random numbers are drawn again than before")
+        self.builder.append(clone, (value,), outputs, {})
+
+    def state_now(self, generator: Generator) -> Var | None:
+        """Stands for the state of a generator; None where it was not drawn from yet."""
+        known = self.states.get(generator)
+        return None if known is None else known.now
+
+    def go_on_from(self, generator: Generator, now: Var | None) -> None:
+        """The generator is given a state that it had before."""
+        known = self.states.get(generator)
+        if known is not None:
+            known.now = known.first if now is None else now
 
     def with_states(self, inputs: list[Input], outputs: list[Output]) -> None:
         """Adds states to the inputs and outputs of the graph."""

@@ -13,7 +13,7 @@ from ..ir.bind import state
 from ..tracer.function import Function
 from ..tracer.hooks import saved_tensors_hooks
 from ..tracer.modes import enable_grad
-from ..tracer.random import default_generator, set_rng_state, state_of
+from ..tracer.random import default_generator
 from ..tracer.tensor import Tensor
 from .selective import (
     CheckpointPolicy,
@@ -28,18 +28,39 @@ __all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy",
            "set_checkpoint_early_stop", "set_device_states"]  # fmt: skip
 
 
+class RandomState:
+    """Where random numbers are now, to go on from there."""
+
+    def __init__(self) -> None:
+        self.state = default_generator.snapshot()
+        self.top = state.top
+        self.mark = self.top.state_now(default_generator) if self.is_recorded() else None
+
+    def is_recorded(self) -> bool:
+        """Does a recording see where the random numbers come from?"""
+        return state.top is self.top and hasattr(self.top, "state_now")
+
+    def resume(self) -> None:
+        """Goes on from there; see Note [Draws that come again]."""
+        if self.is_recorded():
+            default_generator.resume(self.state)
+            self.top.go_on_from(default_generator, self.mark)
+        else:
+            default_generator.restore(self.state.state())
+
+
 @contextmanager
-def random_state(kept: Tensor | None) -> Iterator[None]:
+def random_state(kept: RandomState | None) -> Iterator[None]:
     """Random numbers from `kept` on within the block; the stream goes on untouched after it."""
     if kept is None:
         yield
         return
-    now = state_of(default_generator)
-    set_rng_state(kept)
+    now = RandomState()
+    kept.resume()
     try:
         yield
     finally:
-        set_rng_state(now)
+        now.resume()
 
 
 class CheckpointError(RuntimeError):
@@ -122,7 +143,7 @@ class CheckpointFunction(Function):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None",
                           stacklevel=4)  # fmt: skip
         ctx.function = function
-        ctx.state = state_of(default_generator) if preserve else None
+        ctx.state = RandomState() if preserve else None
         ctx.casting = autocast_now()
         ctx.others = [None if isinstance(arg, Tensor) else arg for arg in args]
         ctx.places = [k for k, arg in enumerate(args) if isinstance(arg, Tensor)]
@@ -239,7 +260,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
         if not is_recorded_with_history(args):
             return CheckpointFunction.apply(function, preserve, *args)
     contexts = context_fn()
-    kept = state_of(default_generator) if preserve else None
+    kept = RandomState() if preserve else None
     early_stop = early_stop if _Settings.early_stop is None else _Settings.early_stop
     frame = Frame(function, args, kwargs, kept, contexts, early_stop)
     with Recomputing(frame.pack, frame.unpack), contexts[0], doing_again(preserve):
