@@ -14,6 +14,7 @@ import numpy as np
 
 from .eager_graph import EAGER
 from .finishing import NAMES, Ending, native_history
+from .for_inference import ForInference
 from .holders import as_tensor, number_array, with_history
 from .ir.bind import epoch, state
 from .native_ending import after, spent_by, storages
@@ -305,6 +306,8 @@ class Binding:
         spent = spent_by(self)
         unseen = {self.executor.results[m.number][0]: m.shape for m in self.end.makers
                   if isinstance(m, Whole)}  # fmt: skip
+        inferred = {self.executor.results[m.number][0] for m in self.end.makers
+                    if isinstance(m, ForInference)}  # fmt: skip
         self.unseen = self.unseen_condition()
         bare = None if self.unseen is None else self.executor.results[self.unseen][0]
         self.fresh: dict[int, Array] = {}
@@ -320,6 +323,9 @@ class Binding:
                 expected = with_history(expected, numbers[position])
             elif position in spent:
                 expected = with_history(expected, 0)
+            if position in inferred:
+                marked = {**dict(expected.facts), "_mark": "inference"}
+                expected = replace(expected, facts=tuple(marked.items()))
             if position in unseen:
                 expected = replace(expected, facts=(*expected.facts, ("_unseen", unseen[position])))
             self.made_at[position] = len(self.fresh)

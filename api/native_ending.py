@@ -10,6 +10,7 @@ import operator
 from typing import Any
 
 from .eager_graph import EAGER
+from .for_inference import ViewForInference, made_for_inference
 from .ir.bind import state
 from .ir.types import bfloat16
 from .native_views import of_argument, of_result
@@ -159,6 +160,10 @@ def leaf(answer: Answer, maker: Any, binding: Any, made_at: dict[int, int]) -> b
         if not leaf(answer, maker.maker, binding, made_at):
             return False
         answer.ask(maker.of, 1)
+    elif isinstance(maker, ViewForInference):
+        if not leaf(answer, maker.maker, binding, made_at):
+            return False
+        answer.ask(made_for_inference, 1)
     elif isinstance(maker, OnTheWay) and maker.own in made_at:
         if not leaf(answer, maker.view, binding, made_at):
             return False

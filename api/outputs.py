@@ -8,6 +8,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
+from .for_inference import ForInference, ViewForInference
 from .given_back import Answer, Same
 from .ir.bind import state
 from .ir.dims import as_formulas
@@ -170,7 +171,7 @@ class Outputs:
                 return Given(self.recording.sources[position])
         if self.recording.is_from_outside(leaf):  # in the memory of an external one
             return Given(self.recording.owner_source(leaf))
-        maker = self.view(leaf) or self.own_maker(leaf)
+        maker = self.in_mode(leaf, self.view(leaf) or self.own_maker(leaf))
         if self.shown[id(leaf)] > 1 and not isinstance(maker, Direct):
             return Shared(id(leaf), maker)  # the same tensor each time
         return maker
@@ -181,8 +182,6 @@ class Outputs:
         entry = recorder.entries[id(leaf)]
         if type(leaf) is not Tensor and not entry.outside:
             raise made_inside(leaf)
-        if leaf._mark == "inference" and not state.inference:
-            raise Refused("the body returns what it made in inference_mode(); enter it outside")
         if recorder.is_made_leaf(leaf) and not self.is_unseen(leaf):
             grad = None if leaf._grad is None else self.maker(leaf._grad)
             return MadeLeaf(self.value(entry, leaf, "none"), grad)
@@ -194,6 +193,16 @@ class Outputs:
         number = self.result_of_its_own(leaf)
         self.histories.add(number)
         return OnTheWay(made, number)
+
+    def in_mode(self, leaf: Tensor, made: Any) -> Any:
+        """`made`, in `inference_mode()` or out of it as the leaf was, where the call is not."""
+        outside = self.recorder.entries[id(leaf)].memory.external is not None
+        if outside or (leaf._mark == "inference") is state.inference:
+            return made
+        if state.inference:
+            raise Refused("the body returns what it made outside of inference_mode(); leave that "
+                          "outside")  # fmt: skip
+        return ForInference(made.number) if type(made) is Direct else ViewForInference(made)
 
     def history(self, leaf: Tensor) -> str:
         """Can backward go on from a leaf?"""

@@ -237,6 +237,7 @@ class Recording(NumberInputs):
         if how != "numpy":  # which shares memory: the array shows what is written later
             before = tensor
             tensor = Tensor._wrap(tensor._array.copy(), tensor.dtype)
+            tensor._mark = before._mark
             self.recorder.aliased(before, tensor)
         self.handed.append(Handed(tensor, how, value, places, problem))
         return True

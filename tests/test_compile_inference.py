@@ -85,3 +85,65 @@ def test_calls_that_raise_leave_the_others_compiled():
             fn(inference())
     assert fn(torch.ones(3)).grad_fn.name() == "CompiledFunctionBackward"
     assert "trace of" in fn.explain() and "eagerly" not in fn.explain()
+
+
+LAYER = torch.nn.Linear(3, 3)
+
+
+def in_part(x):
+    y = x * 2
+    with torch.inference_mode():
+        z = y + 1
+        return y, z, z[1:], z.t(), x[:2], y[0], LAYER(z).detach()
+
+
+def out_of_it(x):
+    with torch.inference_mode(False):
+        y = x.clone() * 2
+    return y, y[:1], x * 3
+
+
+def kept_apart(x):
+    with torch.inference_mode():
+        hidden = LAYER(x)
+    if bool(hidden.sum() > 0):
+        return hidden.clone(), hidden, hidden.view(-1)
+    return [hidden.exp()]
+
+
+MADE_INSIDE = {
+    "decorated": torch.inference_mode()(lambda x: LAYER(x)),
+    "of sequences": torch.inference_mode()(lambda x: LAYER(x.expand(2, 3, 3))),
+    "views": torch.inference_mode()(lambda x: (LAYER(x)[:1], x[1:], x.t() * 2)),
+    "one memory": torch.inference_mode()(lambda x: (lambda y: (y, y[1:], y.view(-1)))(x * 2)),
+    "in part": in_part,
+    "out of it": out_of_it,
+    "kept apart": kept_apart,
+    "numbers": torch.inference_mode()(lambda x: {"loss": LAYER(x).sum().item(), "y": LAYER(x)}),
+    "no_grad": torch.no_grad()(lambda x: LAYER(x)),
+}
+
+
+def facts(result):
+    parts = [*result.values()] if isinstance(result, dict) else (
+        [result] if isinstance(result, torch.Tensor) else [*result])  # fmt: skip
+    return [p if isinstance(p, float) else (
+        p.detach().clone(), p.is_inference(), p._is_view(), p.requires_grad, p.stride(),
+        p._base is not None and p._base.is_inference()) for p in parts]  # fmt: skip
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", MADE_INSIDE)
+def test_made_inside(name, grad):
+    body = MADE_INSIDE[name]
+    compiled = torch.compile(body)
+    for k in range(6):
+        x = torch.arange(9.0).view(3, 3) - 2 * k
+        with torch.inference_mode(k == 5):
+            x.requires_grad_(grad and k < 5)
+            want, got = facts(body(x)), facts(compiled(x))
+        for a, b in zip(want, got, strict=True):
+            torch.testing.assert_close(b, a)
+    if name != "out of it":
+        assert not compiled.refusals and any(
+            t.hits for ts in compiled.traces.values() for t in ts)  # fmt: skip
