@@ -7,17 +7,23 @@ Note [Containers of one's own]
     `logs["loss"] = loss.item()` and `losses.append(loss.item())` put the number into a dict or list
     that the function returns, or drops. That is no look at it, if nobody else has the container.
     What the code did with it before is not read off the bytecode: the count of references says
-    whether there is another one. What it does from then on is followed.
+    whether there is another one. What it does from then on is followed, also where a list comes
+    from a comprehension (`[loss.item() for loss in losses]`), and is given to `sum` or `len`.
+
+Note [Questions of math]
+    `math.isfinite(loss.item())` asks the number for a float: that is a branch on a value. Python
+    does not say who asks, but the code in sight does.
 """
 
 from __future__ import annotations
 
 import dis
+import math
 import sys
 from collections import ChainMap, Counter
 from itertools import dropwhile
 from operator import not_
-from types import CodeType, FrameType
+from types import BuiltinFunctionType, CodeType, FrameType
 from typing import Any
 
 from .returns import (
@@ -41,6 +47,9 @@ CALLS = {"CALL", "CALL_METHOD"}
 METHODS_ARE_ATTRIBUTES = sys.version_info >= (3, 12)
 SUBSCRIPT = 26  # an operator of Python 3.14
 APPEND = object()  # the method of a container of one's own, on the stack
+OF_LISTS = {sum, len}  # which only reckon with what is in a list
+QUESTIONS = {math.isfinite: "isfinite", math.isnan: "isnan", math.isinf: "isinf"}
+ADDS_UP = sys.version_info < (3, 12)  # from then on `sum` rounds floats in another way
 SEES_VARIABLES = {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"}
 
 
@@ -62,6 +71,11 @@ class Reckoning(Walk):
         self.outside = ChainMap(frame.f_globals, frame.f_builtins)
         self.states: set[Any] = set()
 
+    def behind(self, frame: FrameType) -> int:
+        """The position behind what the frame does; Python 3.11 may call where it prepares to."""
+        position = self.after(frame.f_lasti)
+        return position + (self.instructions[position - 1].opname == "PRECALL")
+
     def decide(self, item: Any) -> None:
         if item is not VALUE:
             super().decide(item)
@@ -75,9 +89,25 @@ class Reckoning(Walk):
         return not known
 
     def moves(self, kind: str, arg: int, what: Any, stack: list[Any], names: Any) -> bool:
-        if kind == "LOAD_GLOBAL" and chooses(self.outside.get(what)):
+        if kind == "LOAD_GLOBAL" and is_followed(self.outside.get(what)):
             self.other(kind, arg, stack)
             stack[-1] = Constant(self.outside[what])
+        elif kind in ("LOAD_METHOD", "LOAD_ATTR") and stack and is_question(stack[-1], what):
+            question = getattr(math, what)
+            self.other(kind, arg, stack)
+            stack[-1] = Constant(question)
+        elif kind == "CALL" and len(stack) > arg and is_one_of(stack[-arg - 1], QUESTIONS):
+            for item in popped(stack, arg + 2)[2:]:
+                self.decide(item)
+            stack.append(None)
+        elif kind == "CALL" and arg == 1 and len(stack) > 1 and is_one_of(stack[-2], OF_LISTS):
+            function, item = popped(stack, 3)[1:]
+            if not isinstance(item, Box) or (function.value is sum and not ADDS_UP):
+                unused(item)
+            stack.append(None)
+        elif kind == "LIST_APPEND":
+            item = popped(stack, 1)[0]
+            put(stack[-arg] if len(stack) >= arg else None, item)
         elif kind == "KW_NAMES" and any(map(is_choice, stack)):
             raise Elsewhere  # `key=` is given the number
         elif kind == "CALL" and len(stack) > arg and is_choice(stack[-arg - 1]):
@@ -116,6 +146,9 @@ class Before(Reckoning):
         if kind == "LOAD_FAST":
             stack.append(Local(what))
             return True
+        if kind == "BUILD_LIST" and arg == 0:
+            stack.append(Box())
+            return True
         return super().moves(kind, arg, what, stack, names)
 
 
@@ -152,6 +185,50 @@ def own_containers(frame: FrameType, stack: list[Any]) -> dict[str, Any]:
     return found
 
 
+def is_followed(value: Any) -> bool:
+    """Is it a function, or the module, whose calls tell what becomes of a number?"""
+    return chooses(value) or value is math or (
+        isinstance(value, BuiltinFunctionType) and (value in QUESTIONS or value in OF_LISTS)
+    )  # fmt: skip
+
+
+def is_one_of(item: Any, functions: Any) -> bool:
+    """Is it one of these functions, on the stack?"""
+    return isinstance(item, Constant) and isinstance(item.value, BuiltinFunctionType) and (
+        item.value in functions)  # fmt: skip
+
+
+def is_question(item: Any, name: str) -> bool:
+    """Is it the module, of which one of the functions is taken?"""
+    return isinstance(item, Constant) and item.value is math and name in QUESTIONS.values()
+
+
+def question_asked() -> str:
+    """Which function asks a number for a float; see Note [Questions of math]."""
+    frame = users_frame()
+    if frame is None or sys.version_info >= (3, 13):
+        return ""
+    asked = callee(frame)
+    return QUESTIONS.get(asked, "") if isinstance(asked, BuiltinFunctionType) else ""
+
+
+def callee(frame: FrameType) -> Any:
+    """The function that a frame calls now, with one argument; None where that is not known."""
+    try:
+        walk = Before(frame)
+        position = walk.behind(frame)
+        call = walk.instructions[position - 1]
+        walk.goal = position - 1
+        if call.opname == "CALL" and call.arg == 1:
+            walk.run(0, [], {})
+    except Reached as reached:
+        function = reached.stack[-2] if len(reached.stack) > 1 else None
+        return function.value if isinstance(function, Constant) else None
+    except Elsewhere:
+        pass
+    return None
+
+
 def chooses(function: Any) -> bool:
     """Does it give one of its arguments, by comparing them?"""
     return function is min or function is max
@@ -170,17 +247,26 @@ def is_arithmetic(how: str, last: CodeType) -> bool:
         return False
     try:
         walk = Reckoning(frame)
-        position = walk.after(frame.f_lasti)
-        if not made_here(how, walk.instructions[:position]):
+        position = walk.behind(frame)
+        if not made_here(how, walk.instructions[:position], frame):
             return False
-        stack = stack_before(position, frame)
-        boxes = own_containers(frame, stack)
-        stack = [boxes.get(item.name) if isinstance(item, Local) else item for item in stack]
-        walk.run(position, [*stack, VALUE], boxes)
+        item: Any = VALUE
+        while True:
+            stack = stack_before(position, frame)
+            boxes = own_containers(frame, stack)
+            stack = [boxes.get(i.name) if isinstance(i, Local) else i for i in stack]
+            walk.run(position, [*stack, item], boxes)
+            ends = [end for end in walk.returned if has_value(end)]
+            outer = frame.f_back
+            if not ends or (outer is not None and outer.f_code is last):
+                return True
+            if frame.f_code.co_name != "<listcomp>" or outer is None:
+                return False
+            frame, item = outer, ends[0]  # where the list is, which nobody else has
+            walk = Reckoning(frame)
+            position = walk.behind(frame)
     except Elsewhere:
         return False
-    outer = frame.f_back
-    return not any(map(has_value, walk.returned)) or (outer is not None and outer.f_code is last)
 
 
 def stack_before(position: int, frame: FrameType) -> list[Any]:
@@ -196,11 +282,14 @@ def stack_before(position: int, frame: FrameType) -> list[Any]:
     return []
 
 
-def made_here(how: str, before: list[dis.Instruction]) -> bool:
-    """Is the last instruction a call of that method, or an operator, whose result is the number?"""
+def made_here(how: str, before: list[dis.Instruction], frame: FrameType) -> bool:
+    """Is the last instruction a call of that method, or an operator, whose result is the number?
+
+    Of the numbers that `sum` adds up nobody sees but the last.
+    """
     last = before[-1].opname
     if not how:
-        return last in OPERATORS
+        return last in OPERATORS or (last == "CALL" and ADDS_UP and callee(frame) is sum)
     names = [i for i in before[-4:-1] if i.opname not in ("PRECALL", "CACHE")]
     return last.startswith("CALL") and bool(names) and names[-1].argval == how and (
         names[-1].opname in ("LOAD_METHOD", "LOAD_ATTR"))  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .arguments import GivenArguments, leaf_names
-from .arithmetic import is_arithmetic
+from .arithmetic import is_arithmetic, question_asked
 from .class_tests import tells_sizes
 from .custom_backwards import State
 from .dynamic import Symbols
@@ -85,6 +85,7 @@ class Recording(NumberInputs):
         recorder.on_lift = self.on_lift
         recorder.naming = self.naming
         recorder.on_handed, recorder.is_arithmetic = self.on_handed, self.is_arithmetic
+        recorder.question_asked = question_asked
         recorder.may_run_ahead = is_quiet
         recorder.reads_state, recorder.is_known_object = self.reads_state, self.is_known_object
         self.custom_states: dict[str, State] = {}

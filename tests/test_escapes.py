@@ -185,7 +185,7 @@ def used_as_a_slice(x):
 
 
 def used_in_a_comprehension(x):
-    return [t.item() for t in x * 2]
+    return [round(t.item(), 3) for t in x * 2]
 
 
 def used_by_map(x):

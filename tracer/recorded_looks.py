@@ -27,6 +27,7 @@ class Looks:
     branches: list[Branch]
     problems: list[str]
     on_handed: Any
+    questioned: Any
     is_arithmetic: Any
     number_of: Any
     used_numbers: list[Any]
@@ -34,6 +35,7 @@ class Looks:
     def __init__(self) -> None:
         super().__init__()
         self.fixed: set[Var] = set()
+        self.answered: Tensor | None = None  # whose float was no look; see `questioned`
 
     def note_fixed(self, op: Op, inputs: Any, operands: Sequence[Any], results: Sequence[Var],
                    attrs: dict[str, Any]) -> None:  # fmt: skip
@@ -57,9 +59,13 @@ class Looks:
     def escaped(self, tensor: Tensor, how: str) -> None:
         """Python looked at a value: it must see the real one at every call."""
         if isinstance(tensor, RunTimeNumber):
-            self.used_numbers.append(tensor)
+            if not (how == "float()" and self.questioned(tensor)):
+                self.used_numbers.append(tensor)
             return
         if self.shows_fixed(tensor, how):
+            return
+        if how == "float()" and self.questioned(tensor):
+            self.answered = tensor
             return
         self.problems.append(f"{how} ({place_text()}) hands a value to Python; return the tensor "
                              "and read it outside")  # fmt: skip
@@ -68,6 +74,9 @@ class Looks:
         """Python gets `value`: no problem where it only goes into what the body returns. Where it
         only goes into arithmetic, gives the run-time number that it gets instead."""
         if self.on_handed is None or isinstance(tensor, RunTimeNumber):
+            return None
+        if tensor is self.answered:
+            self.answered = None
             return None
         if self.shows_fixed(tensor, how):
             return None

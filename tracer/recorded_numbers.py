@@ -16,13 +16,14 @@ Note [Numbers of tensors]
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..ir.bind import interpreting
 from ..ir.builder import Symbol, number_type
 from ..ir.graph import Var
 from ..ir.op import TABLE, Op
-from ..ir.types import float64, int64
+from ..ir.types import FLOAT, float64, int64
 from .recorded import Branch, Entry, current_place
 from .scalars import RunTimeNumber, run_time_number
 from .tensor import Tensor
@@ -44,6 +45,7 @@ class Numbers:
         self.given_numbers: Any = {}  # ids of those that are read at each call
         self.used_numbers: list[Any] = []  # those whose value Python saw
         self.is_arithmetic: Any = lambda how: False  # see Note [Numbers of tensors]
+        self.question_asked: Any = lambda: ""  # see Note [Questions of math]
         self.of_tensors: set[Var] = set()  # such numbers
 
     def var_of(self, tensor: Tensor) -> Var:
@@ -106,6 +108,16 @@ class Numbers:
             return
         var = self.emit(how.__name__, self.var_of(number), self.number_var(other))
         self.branches.append(Branch(var, outcome, len(self.builder.nodes), current_place()))
+
+    def questioned(self, number: Tensor) -> bool:
+        """Is a computed number's float only asked for by `math.isfinite` or its kin?"""
+        given = id(number) in self.given_numbers or number.dtype.category != FLOAT
+        question = "" if given else self.question_asked()
+        if question:
+            var = self.emit(question, self.var_of(number))
+            outcome = getattr(math, question)(number._array.item())
+            self.branches.append(Branch(var, outcome, len(self.builder.nodes), current_place()))
+        return bool(question)
 
     def number_var(self, value: Any) -> Var:
         if isinstance(value, RunTimeNumber):
