@@ -58,6 +58,11 @@ def is_number_tensor(value: Any) -> bool:
     return isinstance(value, Value) and value.ndim == 0 and not value.requires_grad
 
 
+def is_number(value: Any) -> bool:
+    """No tensor for the user: a number, be it one that is known at run time only."""
+    return not isinstance(value, Value) or getattr(value, "wrapped", False)
+
+
 def plain_number(name: str, argument: str, value: Any, position: int) -> Any:
     """A Python number: `value` itself, or what a NumPy scalar or a tensor without dims holds."""
     if value.__class__ in (int, float, bool):

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from ..ir.arguments import as_dtype, fill_number, format_order, kind_of
-from ..ir.bind import notify, state
+from ..ir.bind import notify
 from ..ir.op import TABLE
 from ..ir.ops.creation import filled, shape_in, shape_of
 from ..ir.ops.kinds import require_value
 from ..ir.ops.layouts import like_order_of
 from ..ir.overriding import asking
 from ..ir.types import FLOAT, DType, default_dtype
-from .data import check_array, from_data, infer_dtype
+from .data import check_array, infer_dtype
+from .number_data import tensor_of
 from .placing import is_meta, placed
-from .scalars import plain_number
+from .scalars import is_tensor
 from .tensor import Tensor, require_cpu
 
 
@@ -53,9 +54,7 @@ def tensor(
 ) -> Tensor:
     """A new tensor with a copy of `data`."""
     require_cpu(device, pin_memory)
-    if state.top is not state.bottom:
-        data = plain_number(data)  # a run-time number is no tensor for the user
-    if isinstance(data, Tensor):
+    if is_tensor(data):
         import warnings
 
         warnings.warn(
@@ -68,21 +67,19 @@ def tensor(
         )
         fresh = data.detach().clone()
         return finish(fresh if dtype is None else fresh.to(dtype), requires_grad)
-    return finish(from_data(data, as_dtype(dtype, "tensor")), requires_grad)
+    return finish(tensor_of(data, as_dtype(dtype, "tensor")), requires_grad)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of `data`, sharing memory with tensors and arrays where it can."""
     require_cpu(device)
     dtype = as_dtype(dtype, "as_tensor")
-    if state.top is not state.bottom:
-        data = plain_number(data)
-    if isinstance(data, Tensor):
+    if is_tensor(data):
         return data if dtype is None else data.to(dtype)
     if isinstance(data, np.ndarray):
         shared = from_numpy(data)
         return shared if dtype is None else shared.to(dtype)
-    return from_data(data, dtype)
+    return tensor_of(data, dtype)
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None,
@@ -246,13 +243,13 @@ def legacy_tensor(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         made = zeros(0, dtype=dtype)
     elif all(isinstance(a, int) and not isinstance(a, bool) for a in args):
         made = zeros(*args, dtype=dtype)
-    elif len(args) == 1 and isinstance(args[0], Tensor):
+    elif len(args) == 1 and is_tensor(args[0]):
         made = args[0].detach()
         made = made if made.dtype is dtype or cls is not Tensor else made.to(dtype)
     elif len(args) == 1 and type(args[0]).__name__ == "Size":
         made = zeros(*args[0], dtype=dtype)
     else:
-        made = from_data(args[0], dtype)
+        made = tensor_of(args[0], dtype)
     if cls is Tensor or hasattr(cls, "legacy_dtype"):
         return made
     return Tensor._make_subclass(cls, made)

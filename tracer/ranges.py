@@ -13,7 +13,7 @@ from ..ir.arguments import as_dtype, plain_number, whole_number
 from ..ir.numerics.spacing import evenly_spaced
 from ..ir.op import TABLE
 from ..ir.ops import questions
-from ..ir.ops.creation import arange_values
+from ..ir.ops.creation import arange_values, filled
 from ..ir.types import (
     BOOL,
     FLOAT,
@@ -30,6 +30,7 @@ from ..ir.types import (
 )
 from .creation import deliver, finish
 from .placing import placed
+from .scalars import RunTimeNumber
 from .strided import empty_strided
 from .tensor import Size, Tensor, require_cpu
 
@@ -225,8 +226,8 @@ def scalar_tensor(
     """scalar_tensor(s): a tensor without dimensions, of the default dtype unless given."""
     require_cpu(device)
     wanted = as_dtype(dtype) or default_dtype()
-    value = plain_number("scalar_tensor", "s", s, 1)
-    return finish(TABLE["full"](size=(), fill_value=value, dtype=wanted), requires_grad)
+    value = s if type(s) is RunTimeNumber else plain_number("scalar_tensor", "s", s, 1)
+    return finish(filled("scalar_tensor", (), value, wanted), requires_grad)
 
 
 def frombuffer(

@@ -25,7 +25,7 @@ from ..ir.graph import Var
 from ..ir.op import TABLE, Op
 from ..ir.types import FLOAT, float64, int64
 from .recorded import Branch, Entry, current_place
-from .scalars import RunTimeNumber, run_time_number
+from .scalars import RunTimeNumber, is_tensor, run_time_number
 from .tensor import Tensor
 
 
@@ -95,6 +95,12 @@ class Numbers:
             return var
         dtype = number_type(value, inputs, op)
         return var if dtype is var.dtype else self.emit("cast", var, dtype=dtype)
+
+    def constant_type(self, op: Op, value: Any, inputs: Any) -> Any:
+        """The dtype of a plain number; beside run-time numbers alone it stays what Python has."""
+        if RunTimeNumber in map(type, inputs) and not any(map(is_tensor, inputs)):
+            return float64
+        return number_type(value, inputs, op)
 
     # --- what Python asks ---
 

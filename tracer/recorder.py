@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ir.bind import interpreting, state
-from ..ir.builder import Builder, Symbol, number_type
+from ..ir.builder import Builder, Symbol
 from ..ir.graph import ARGUMENT, CAPTURED, SCALAR, Graph, Origin, Output, Var
 from ..ir.op import TABLE, Op
 from ..ir.ops.drawing import sample
@@ -210,7 +210,7 @@ class Recorder(
             return self.var_of(value)
         if value is None:
             return None
-        return self.builder.constant(value, number_type(value, inputs, op))
+        return self.builder.constant(value, self.constant_type(op, value, inputs))
 
     # --- tensors and Vars ---
 

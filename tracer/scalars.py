@@ -78,7 +78,9 @@ class RunTimeNumber(Tensor):
         return super().__truediv__(divisor(other, "float division by zero"))
 
     def __rtruediv__(self, other: Any) -> Any:
-        return super().__rtruediv__(divided(other, self, "float division by zero"))
+        other = divided(other, self, "float division by zero")
+        # not the product with a reciprocal that tensors make of it: numbers divide exactly
+        return TABLE["div"](other, self) if type(other) in NUMBERS else super().__rtruediv__(other)
 
     def __floordiv__(self, other: Any) -> Any:
         return super().__floordiv__(divisor(other, "float floor division by zero"))

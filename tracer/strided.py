@@ -12,8 +12,9 @@ from ..ir.ops.strided import strided_array
 from ..ir.types import default_dtype
 from .convert import method
 from .creation import finish, legacy_tensor
-from .data import from_data
+from .number_data import tensor_of
 from .placing import placed
+from .scalars import is_tensor
 from .tensor import Tensor, require_cpu
 
 
@@ -54,7 +55,7 @@ def new_tensor(
     """new_tensor(data): a copy of `data` of this tensor's dtype."""
     require_cpu(device)
     wanted = as_dtype(dtype) or self.dtype
-    if isinstance(data, Tensor):
+    if is_tensor(data):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach()."
             "clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
@@ -63,7 +64,7 @@ def new_tensor(
             stacklevel=2,
         )
         return finish(data.detach().clone().to(wanted), requires_grad)
-    return finish(from_data(data, wanted), requires_grad)
+    return finish(tensor_of(data, wanted), requires_grad)
 
 
 @placed
@@ -98,5 +99,5 @@ def new_empty_strided(
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """new(*sizes) or new(data): the legacy constructor, of this tensor's dtype."""
     if len(args) == 1 and isinstance(args[0], list | tuple) and type(args[0]).__name__ != "Size":
-        return from_data(args[0], self.dtype)
+        return tensor_of(args[0], self.dtype)
     return legacy_tensor(Tensor, args, kwargs).to(self.dtype)

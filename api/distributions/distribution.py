@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import Size
 from ..tracer.modes import no_grad
+from ..tracer.scalars import is_tensor
 from ..tracer.tensor import Tensor
 from ..unwritten import unwritten
 from . import constraints
@@ -127,7 +128,7 @@ class Distribution:
             self._validate_sample(value)
 
     def _validate_sample(self, value: Any) -> None:
-        if not isinstance(value, Tensor):
+        if not is_tensor(value):
             raise ValueError("The value argument to log_prob must be a Tensor")
         start = value.dim() - len(self._event_shape)
         if start < 0 or value.shape[start:] != self._event_shape:

@@ -10,6 +10,7 @@ from typing import Any
 from .. import arange, broadcast_tensors, empty, finfo, get_default_dtype
 from ..tracer.creation import tensor
 from ..tracer.modes import enable_grad
+from ..tracer.scalars import is_tensor
 from ..tracer.tensor import Tensor
 
 euler_constant = 0.57721566490153286060
@@ -22,11 +23,11 @@ def is_number(value: Any) -> bool:
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """The values as tensors of one shape; numbers take the dtype of the first tensor."""
-    if not all(isinstance(v, Tensor) or is_number(v) for v in values):
+    if not all(is_tensor(v) or is_number(v) for v in values):
         raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects "
                          "implementing __torch_function__.")  # fmt: skip
-    dtype = next((v.dtype for v in values if isinstance(v, Tensor)), get_default_dtype())
-    lifted = [v if isinstance(v, Tensor) else tensor(v, dtype=dtype) for v in values]
+    dtype = next((v.dtype for v in values if is_tensor(v)), get_default_dtype())
+    lifted = [v if is_tensor(v) else tensor(v, dtype=dtype) for v in values]
     return tuple(broadcast_tensors(*lifted))
 
 

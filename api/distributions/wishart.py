@@ -18,6 +18,7 @@ from .. import (
     tensor,
     tril_indices,
 )
+from ..tracer.scalars import is_tensor
 from ..tracer.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2
@@ -55,7 +56,7 @@ class Wishart(Covariance, ExponentialFamily):
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading "
                              "batch dimensions")  # fmt: skip
         asked, size = df, matrix.shape[-1]
-        df = df if isinstance(df, Tensor) else tensor(df, dtype=matrix.dtype)
+        df = df if is_tensor(df) else tensor(df, dtype=matrix.dtype)
         batch_shape = broadcast_shapes(matrix.shape[:-2], df.shape)
         self.df = df.expand(batch_shape)
         if self.df.le(size - 1).any():

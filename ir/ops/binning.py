@@ -224,7 +224,7 @@ def _ends(name: str, column: Any, low: Any, high: Any, margin: float = 0.5) -> t
 def _even_edges(column: Any, bins: int, low: Any, high: Any) -> Any:
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    values = np.linspace(low, high, bins + 1).astype(column.dtype.compute)
+    values = np.linspace(float(low), float(high), bins + 1).astype(column.dtype.compute)
     return column.new_tensor(values)
 
 

@@ -132,7 +132,9 @@ def filled(name: str, shape: tuple[int, ...], fill_value: Any, dtype: DType,
     value = fill_number(name, fill_value)
     if isinstance(value, Value):
         check_run_time(value, dtype)
-        return value.to(dtype).expand(shape).clone()
+        row = value.to(dtype).expand(shape or (1,))
+        # a row in between: what is made of numbers alone is a number, and this is a tensor
+        return (row if shape else row.view(())).clone()
     layout = {} if order is None else {"order": order}
     return full(size=shape, fill_value=value, dtype=dtype, **layout)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..arguments import is_number
 from ..types import FLOAT, INTEGER, bool_, default_dtype, int64, normalize_dim
-from ..value import Value, public
+from ..value import public
 from .arithmetic import div_number, mul_number
 from .joining import cat_
 
@@ -43,7 +44,7 @@ def _slope(input: Any, dim: int, spacing: Any, edge_order: int) -> Any:
     def part(start: int, length: int) -> Any:
         return input.narrow(dim, start, length)
 
-    if not isinstance(spacing, Value):
+    if is_number(spacing):
         middle = (part(2, size - 2) - part(0, size - 2)) / (2 * spacing)
         if edge_order == 1:
             first = (part(1, 1) - part(0, 1)) / spacing

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import is_number
 from ..op import Op, define
 from ..types import TensorType, broadcast_shapes, int64, type_word
 from ..value import Value, public
@@ -96,7 +97,7 @@ def tolerances(input: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
 
 
 def _all_zero(bound: Any) -> bool:
-    return not isinstance(bound, Value) and bound == 0
+    return is_number(bound) and bool(bound == 0)
 
 
 @linalg("pinv", out="safe linalg.pinv result")
@@ -137,7 +138,7 @@ def matrix_rank(
     sizes = eigvalsh(input).abs() if hermitian else svdvals(input)
     largest = sizes.amax(-1)
     bound = largest * rtol
-    floor: Any = atol if isinstance(atol, Value) else bound.new_full((), atol)
+    floor: Any = bound.new_full((), atol) if is_number(atol) else atol
     bound = floor.to(bound.dtype).maximum(bound)
     return (sizes > bound.unsqueeze(-1)).sum(-1)
 

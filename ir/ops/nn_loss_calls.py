@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_elements, repeated, warn
+from ..arguments import check_elements, is_number, repeated, warn
 from ..bind import casting, state
 from ..types import FLOAT, broadcast_shapes, result_type, type_word
-from ..value import Value, public
+from ..value import public
 from .nn_activations import logsigmoid_op
 from .nn_common import floats_only, reduce_loss, reduction_name
 from .nn_losses import (
@@ -223,7 +223,7 @@ def poisson_nll_loss(
 
 def _variance(input: Any, var: Any) -> Any:
     """The variance as a tensor that broadcasts; ValueError in torch's words."""
-    if not isinstance(var, Value):
+    if is_number(var):
         if var < 0:
             raise ValueError("var has negative entry/entries")
         return input.new_full(tuple(input.shape), var)

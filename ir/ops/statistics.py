@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import check_elements, repeated, warn
+from ..arguments import check_elements, is_number, repeated, warn
 from ..op import Decompose, same
 from ..types import FLOAT, INTEGER, float32, float64, int64, normalize_dim, type_word
-from ..value import Value, public
+from ..value import public
 from .arithmetic import conj
 from .kinds import accumulate_type, reduction
 from .precision import full_precision
@@ -77,7 +77,7 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 def _checked_q(name: str, input: Any, q: Any) -> Any:
     if input.dtype not in (float32, float64):
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
-    if not isinstance(q, Value) or getattr(q, "wrapped", False):  # a number, be it of run time
+    if is_number(q):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
         return input.new_full((), q)
