@@ -265,6 +265,8 @@ class CompiledFunction(Inspected, LikeFunction):
         finished = self.finish(key, recording, why)
         self.tell(recording)
         if finished:
+            # what comes later is new state again: that of parameters an optimizer was given since
+            self.warmups.pop(key, None)
             return
         if recording.used_of_tensors():
             self.varying.reckons = False

@@ -29,6 +29,7 @@ class Environment(Reach):
         super().__init__(function, leaves, varying, beside)
         self.varied = self.varying.among(self.floats)
         self.loose = [guard for guard in self.guards if guard.varying]
+        self.findings.bound = {*map(id, self.parameters()), *map(id, self.optimized())}
         self.beside = self.findings.among(lambda p: p.covered and self.varying.at(p.owner))
         self.varies_in_modules = any(self.varying.at(module.__dict__) for module in self.modules)
         self.states = [ModuleState(module, frozenset(self.varying.at(module.__dict__)))
@@ -127,6 +128,14 @@ class Environment(Reach):
         return [tensor for module in self.modules
                 for tensor in (*module._parameters.values(), *module._buffers.values())
                 if tensor is not None]  # fmt: skip
+
+    def optimized(self) -> list[Any]:
+        """What optimizers in sight update, and what they keep of it."""
+        updated = [tensor for optimizer in self.optimizers for group in optimizer.param_groups
+                   for tensor in group["params"]]  # fmt: skip
+        kept = [value for optimizer in self.optimizers for state in optimizer.state.values()
+                if isinstance(state, dict) for value in state.values()]  # fmt: skip
+        return updated + kept
 
     def parameter_names(self) -> dict[int, str]:
         """Names of the parameters and buffers of the modules in sight, by id."""

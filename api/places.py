@@ -101,6 +101,7 @@ class Findings:
         self.found: list[tuple[Any, Any]] = []
         self.tensors: dict[int, Any] = {}  # id of a tensor -> the first place it was found at
         self.same: list[tuple[Any, Any]] = []  # other places of these, and the first
+        self.bound: set[int] = set()  # ids of those that are not read anew: modules have them
 
     def add(self, place: Any, value: Any) -> None:
         self.found.append((place, value))
@@ -113,6 +114,7 @@ class Findings:
         """Those at places of a kind."""
         some = Findings()
         some.found = [(place, value) for place, value in self.found if chosen(place)]
+        some.bound = self.bound
         return some
 
     def change(self) -> str | None:
@@ -121,7 +123,8 @@ class Findings:
             now = place.read()
             if now is before:
                 continue
-            if not isinstance(before, Tensor) or type(now) is not type(before):
+            read_anew = isinstance(before, Tensor) and id(before) not in self.bound
+            if not read_anew or type(now) is not type(before):
                 return f"{place.name} is another object now"
         for place, first in self.same:  # what was one tensor is one input
             if place.read() is not first.read():

@@ -353,3 +353,34 @@ def test_rates_that_are_tensors_may_be_replaced(kind):
     found, step = run(torch.compile)
     assert found == pytest.approx(run(lambda f: f)[0], rel=1e-4)
     assert step.explain().count("trace of") == 1
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_parameters_that_are_given_later_begin_their_state(name):
+    """Each layer that thaws has state that the body makes: that is no reason to stop compiling."""
+
+    def run(wrap):
+        layers = filled(nn.Sequential(*(nn.Linear(3, 3) for _ in range(6))))
+        layers[:5].requires_grad_(False)
+        options = {"momentum": 0.9} if name == "SGD" else {}
+        optimizer = getattr(torch.optim, name)(layers[5].parameters(), lr=1e-3, **options)
+
+        @wrap
+        def step(x):
+            optimizer.zero_grad()
+            loss = layers(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        found = []
+        for k in range(5, -1, -1):
+            found += [step(data(4, 3)).item() for _ in range(4)]
+            if k:
+                layers[k - 1].requires_grad_(True)
+                optimizer.add_param_group({"params": layers[k - 1].parameters()})
+        return found, step
+
+    found, step = run(torch.compile)
+    assert found == pytest.approx(run(lambda f: f)[0], rel=1e-4)
+    assert "at each call" not in step.explain() and step.explain().count("trace of") == 6
