@@ -7,6 +7,7 @@ can be watched.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ class Environment(Reach):
         super().__init__(function, leaves, varying, beside)
         self.varied = self.varying.among(self.floats)
         self.loose = [guard for guard in self.guards if guard.varying]
-        self.findings.bound = {*map(id, self.parameters()), *map(id, self.optimized())}
+        self.findings.bound = self.bound_tensors()
         self.beside = self.findings.among(lambda p: p.covered and self.varying.at(p.owner))
         self.varies_in_modules = any(self.varying.at(module.__dict__) for module in self.modules)
         self.states = [ModuleState(module, frozenset(self.varying.at(module.__dict__)))
@@ -128,6 +129,11 @@ class Environment(Reach):
         return [tensor for module in self.modules
                 for tensor in (*module._parameters.values(), *module._buffers.values())
                 if tensor is not None]  # fmt: skip
+
+    def bound_tensors(self) -> set[int]:
+        """Ids of what is the same at each call: all but buffers of one module that it replaces."""
+        times = Counter([*map(id, self.parameters()), *map(id, self.optimized())])
+        return {k for k, count in times.items() if count > 1 or k not in self.replaceable}
 
     def optimized(self) -> list[Any]:
         """What optimizers in sight update, and what they keep of it."""

@@ -238,13 +238,22 @@ class Code(Guard):
 
 
 class Members(Guard):
-    """The objects in a list, or the names and objects in a dict, by identity."""
+    """The objects in a list, or the names and objects in a dict, by identity.
 
-    def __init__(self, items: Any, why: str = ""):
-        self.items, self.before, self.why = items, flat(items), why
+    What lies under the names `but` is looked at elsewhere.
+    """
+
+    def __init__(self, items: Any, why: str = "", but: Any = ()):
+        self.items, self.why, self.but = items, why, but
+        self.before = self.now()
+
+    def now(self) -> list[Any]:
+        if not self.but:
+            return flat(self.items)
+        return [*self.items, *(v for k, v in self.items.items() if k not in self.but)]
 
     def change(self) -> str | None:
-        if is_each(flat(self.items), self.before):
+        if is_each(self.now(), self.before):
             return None
         return self.why or ("a list of tensors changed" if isinstance(self.items, list) else
                             "what is registered in a module changed")  # fmt: skip

@@ -93,6 +93,28 @@ def globals_read(code: types.CodeType) -> tuple[str, ...]:
     return tuple({step.argval for step in dis.get_instructions(code) if step.opname in LOADS})
 
 
+@lru_cache(maxsize=4096)
+def attributes_set(code: types.CodeType) -> frozenset[str]:
+    """The names of attributes that code sets."""
+    steps = (step for part in codes_in(code) for step in dis.get_instructions(part))
+    return frozenset(step.argval for step in steps if step.opname == "STORE_ATTR")
+
+
+def set_by_methods(cls: type) -> set[str]:
+    """The names of attributes that methods of a user's class set, but for what makes objects."""
+    functions = [function for base in cls.__mro__ if not is_library(base.__module__)
+                 for name, member in vars(base).items() if name != "__init__"
+                 if (function := unwrapped(member)) is not None]  # fmt: skip
+    return {name for function in functions for name in attributes_set(function.__code__)}
+
+
+def unwrapped(member: Any) -> types.FunctionType | None:
+    """The function behind what decorators made of it; None if there is none."""
+    while (inner := getattr(member, "__wrapped__", None)) is not None:
+        member = inner
+    return member if isinstance(member, types.FunctionType) else None
+
+
 def codes_in(code: types.CodeType) -> list[types.CodeType]:
     """A code object and those within it."""
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]

@@ -45,7 +45,7 @@ from .ir.places import is_ours
 from .odd_places import enter_standard, follow
 from .places import Cell, Entry, Findings, Item, Slot
 from .plain import is_built_in, is_library, is_plain, is_pythons, space_of
-from .quiet_code import codes_in, globals_read
+from .quiet_code import codes_in, globals_read, set_by_methods
 from .reach_optimizers import visit_optimizer
 from .surroundings import Surroundings, module_hooks
 from .tracer.tensor import Tensor
@@ -124,6 +124,7 @@ class Reach:
         self.names = Names()
         self.owners: list[Owner] = []
         self.depth = 0  # of containers that are being looked through
+        self.replaceable: set[int] = set()  # ids of buffers that methods set
         self.named: set[int] = set()  # ids of classes that code names: it may make objects of them
         self.guards.append(Surroundings(self.names))
         self.visit(function)
@@ -329,11 +330,22 @@ class Reach:
         self.modules.append(module)
         self.owners.append(Owner(module.__dict__, names, self.enter_module))
         for table in REGISTERED:
-            self.guards.append(Members(module.__dict__[table]))
+            but = self.enter_buffers(module) if table == "_buffers" else ()
+            self.guards.append(Members(module.__dict__[table], but=but))
         for table in ("_modules", *HOOKS):
             self.visit_all((module.__dict__.get(table) or {}).values())
         tensors = (*module._parameters.values(), *module._buffers.values())
         self.visit_all(t for t in tensors if t is not None and t.__dict__)
+
+    def enter_buffers(self, module: Any) -> set[str]:
+        """Buffers that methods may replace are found at their places, as other tensors are."""
+        buffers = module._buffers
+        replaced = set_by_methods(type(module)) & buffers.keys() if buffers else set()
+        replaced = {name for name in replaced if isinstance(buffers[name], Tensor)}
+        for name in sorted(replaced):
+            self.replaceable.add(id(buffers[name]))
+            self.find(Entry(buffers, name, True), buffers[name])
+        return replaced
 
     def enter_module(self, space: dict[str, Any], name: str, value: Any) -> None:
         if name not in internal_names():

@@ -267,7 +267,7 @@ class Recording(NumberInputs):
         if place is not None:
             return Argument(place)
         found = self.environment.findings.tensors.get(id(owner))
-        if found is None or id(owner) in self.known_parameters():
+        if found is None or id(owner) in self.environment.findings.bound:
             return Captured(owner)
         return Reached(found)
 
