@@ -126,3 +126,39 @@ def test_training_with_a_smaller_last_batch():
         same([*net.parameters(), *net.buffers()], [*eager_net.parameters(), *eager_net.buffers()])
         seen.append(step.runs)
     assert seen[3:] == [seen[3]] * 5, seen
+
+
+TRIANGLES = {
+    "causal": lambda x: torch.ones(2, x.shape[1], dtype=torch.bool).tril(x.shape[1] - 2),
+    "additive": lambda x: torch.full((2, x.shape[1]), -9.0).triu(diagonal=1 + x.shape[1] - 2),
+    "of the input": lambda x: (x.tril(x.shape[1] - 4), x.triu(1 - x.shape[1])),
+    "in place": lambda x: (x * 1).tril_(x.shape[1] // 2),
+    "of many": lambda x: torch.stack([x, x * 2]).triu(x.shape[1] - x.shape[0]),
+}
+
+
+@pytest.mark.parametrize("case", TRIANGLES)
+def test_triangles_whose_diagonal_is_a_size(case):
+    make = lambda n: (torch.randn(3, n, requires_grad=True),)  # noqa: E731
+    over(TRIANGLES[case], make, ((5,), (6,), (4,), (9,), (7,), (12,)), runs=2)
+
+
+def test_a_cache_of_keys_that_grows():
+    torch.manual_seed(0)
+    inner = nn.Linear(4, 12)
+
+    def attend(x, keys, values):
+        q, k, v = inner(x).chunk(3, -1)
+        keys, values = torch.cat([keys, k], 1), torch.cat([values, v], 1)
+        new, known = x.shape[1], keys.shape[1]
+        mask = torch.ones(new, known, dtype=torch.bool).tril(known - new)
+        return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask), keys, values
+
+    watched = Watched(attend)
+    kept = mine = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
+    for _ in range(8):
+        x = torch.randn(2, 2, 4)
+        expected, *kept = attend(x, *kept)
+        found, *mine = watched.compiled(x, *mine)
+        same([found, *mine], [expected, *kept])
+    assert watched.runs <= 4, watched.compiled.explain()

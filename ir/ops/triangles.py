@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dims import is_dim
 from ..op import Decompose, define
 from ..types import TensorType, bool_, int64, no_kernel, normalize_dim
 from ..value import public
@@ -35,7 +36,7 @@ def _triangle(name: str, function: Any, keeps: Any) -> Any:
     def function_(input: Any, diagonal: int = 0) -> Any:
         if input.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        return op(input, diagonal=int(diagonal))
+        return op(input, diagonal=diagonal if is_dim(diagonal) else int(diagonal))
 
     function_.__name__ = function_.__qualname__ = name
     function_.__doc__ = f"{name}(input, diagonal=0): the other triangle becomes zero."
