@@ -18,14 +18,15 @@ from .to_leaves import ToLeaves
 class Split:
     """Forward that saves, and backward, of a GraphFunction for gradients of the inputs in `wanted`.
 
-    `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py.
+    `rereads` says that backward must know of writes; see Note [Written inputs] in rewritten.py. So
+    must one with create_graph, where eager keeps what it would compute again: `watches`.
     `kept` are the first of the inputs that backward is given again: their arrays are saved; see
     Note [Replaced memory] in replaced.py.
     """
 
     __slots__ = ("__weakref__", "album", "as_eager", "backward", "complete", "cores", "forward",
                  "function", "handed_on", "kept", "layouts", "lefts", "orders", "overwritten",
-                 "parts", "rereads", "shared", "to_leaves", "wanted")  # fmt: skip
+                 "parts", "rereads", "shared", "to_leaves", "wanted", "watches")  # fmt: skip
 
     def __init__(self, function: Any, wanted: tuple[int, ...], parts: Partition, forward: Executor,
                  backward: Executor, as_eager: AsEager):  # fmt: skip
@@ -56,6 +57,7 @@ class Split:
             or any(function.passed)
             or not as_eager.parts.direct.isdisjoint(viewed)
         )
+        self.watches = self.rereads or bool(as_eager.sources)
 
     @property
     def executors(self) -> tuple[Executor, Executor]:

@@ -171,7 +171,7 @@ class CompiledFunctionBackward(Node):
 
     def before_exposure(self, owner: np.ndarray) -> None:
         """Memory with this owner may be written from now on, without a word."""
-        read = self.split.as_eager.read_inputs
+        read = self.split.as_eager.sources
         found = {k: array.copy() for k, array in enumerate(map(memory_of, self.inputs or ()))
                  if k in read and k not in self.exposed and owner_of(array) is owner}  # fmt: skip
         if self.show(owner) or found:
@@ -305,7 +305,7 @@ class CompiledFunctionBackward(Node):
             if self.before is not None and self.is_rewritten():
                 raise Rewritten("")
             return self.differentiable_apply(arrived)
-        if self.before is not None:
+        if self.before is not None and self.split.rereads:
             return self.apply_as_eager(grads)
         arguments = [*self.saved, *self.saved_input_arrays(), *[g._array for g in arrived]]
         laid = laid_out(self, arrived)

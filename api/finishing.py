@@ -24,7 +24,7 @@ def native_history(split: Any, inputs: list[Input], linked: list[bool]) -> Histo
     """As `Split.connect`, by native code."""
     given = {"states"} if split.function.generators else set()  # by the call
     slots = (*(s for s in NEW_SLOTS if s[0] not in given), ("split", split))
-    watch = CompiledFunctionBackward.watch if split.rereads else None
+    watch = CompiledFunctionBackward.watch if split.watches else None
     return History(EAGER, CompiledFunctionBackward, slots, inputs, split.wanted, linked,
                    LastEdges(), watch, split.function.held, split.kept)  # fmt: skip
 
@@ -71,7 +71,7 @@ class Ending:
         for number, position in enumerate(split.function.differentiable):
             r = f"r{position}"
             self.lines.append(f"{r}._node = node; {r}._nr = {number}; {r}._requires_grad = True")
-        if split.rereads:
+        if split.watches:
             self.lines.append(f"node.watch({self.results()})")
         if split.function.generators:
             self.lines.append("node.states = states")

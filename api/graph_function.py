@@ -318,6 +318,6 @@ def connect(split: Split, inputs: list[Tensor], saved: list[Any], results: list[
         if function.is_recorded or function.led_to(split.wanted, number):
             tensor = results[position]
             tensor._node, tensor._nr, tensor._requires_grad = node, number, True
-    if split.rereads:
+    if split.watches:
         node.watch(results)
     return node

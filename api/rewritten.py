@@ -6,7 +6,8 @@ Note [Written inputs]
     and it raises where a write was counted. A compiled backward may keep other things. So before
     memory of its inputs is written (`tracer/readers.py`) a node takes a copy, and backward then
     runs as eager's would: `AsEager` computes again what eager had saved. What the
-    function itself writes over is copied before the call.
+    function itself writes over is copied before the call. With create_graph all that eager saved is
+    computed again, so nodes are told of writes wherever it saved more than inputs and views.
 
 Note [Handed on]
     A value of one segment (see segments.py) may be a result of the last one. Native code copies it,
@@ -22,7 +23,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from .ir import interp
-from .ir.graph import RESULT, SAVED, Graph
+from .ir.graph import RANDOM, RESULT, SAVED, Graph
 from .ir.partition import is_whole, memory_shown, partition, turned_by
 from .ir.passes import absent_gradients, dead_code
 
@@ -61,6 +62,11 @@ class AsEager:
         read = {v for node in self.forward.nodes for v in node.present()} | {o.var for o in made}
         self._looked_at: dict[tuple[int, ...], frozenset[int]] = {}
         self.read_inputs = {k for k, i in enumerate(forward.inputs) if i.var in read}
+        # of which anything is made that eager keeps, be it a result
+        made_of = {*dead_code.needed_nodes(forward, {o.var for o in saved})}
+        read = {v for node in made_of for v in node.present()} | {o.var for o in saved}
+        self.sources = {k for k, i in enumerate(forward.inputs) if i.var in read
+                        and i.kind != RANDOM}  # fmt: skip
 
     @property
     def inputs(self) -> frozenset[int]:
