@@ -68,7 +68,7 @@ class Binding:
         if self.executor.native is None or self.end.assigned:
             raise Unbindable
         split = self.function.split(self.wanted) if self.wanted else None
-        if split is not None and (split.overwritten or split.handed_on):
+        if split is not None and (split.overwritten or split.handed_on or self.function.parts):
             raise Unbindable  # these are copied before the call, or results get other memory
         self.drawing = bool(self.wanted and self.function.generators)
         if hook_uses.value:

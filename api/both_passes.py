@@ -57,7 +57,7 @@ class Split:
             or any(function.passed)
             or not as_eager.parts.direct.isdisjoint(viewed)
         )
-        self.watches = self.rereads or bool(as_eager.sources)
+        self.watches = self.rereads or bool(as_eager.sources or function.parts)
 
     @property
     def executors(self) -> tuple[Executor, Executor]:

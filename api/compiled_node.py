@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +16,8 @@ from .gradient_layouts import LaidOutAgain, laid_out
 from .in_part import same_bytes, serve
 from .ir.bind import state
 from .ir.types import TensorType, uint8
-from .replaced import check_kept, kept_arrays, left_behind, needs_ops, old_tensor, replaced
+from .replaced import check_kept, kept_arrays, needs_ops, note_replacement, old_tensor, replaced
+from .rewritten import is_held_elsewhere, shown
 from .to_leaves import ToLeaves
 from .tracer.batching import any_batched
 from .tracer.eager import history
@@ -26,7 +26,7 @@ from .tracer.facts import Unmade
 from .tracer.pending import memory_of
 from .tracer.readers import readers, reads_later
 from .tracer.saved import attach_edge
-from .tracer.storage import Storage, is_exposed, owner_of
+from .tracer.storage import Storage, owner_of
 from .tracer.tape import (
     ANOMALY,
     Node,
@@ -43,27 +43,13 @@ def numbers_of(grads: list[Any]) -> tuple[int, ...]:
     return tuple([k for k, g in enumerate(grads) if g is not None])
 
 
-def is_held_elsewhere(tensor: Tensor) -> bool:
-    """May anybody but the tensor hold its memory, who could write there without a word?"""
-    array = memory_of(tensor)
-    owner, storage = owner_of(array), tensor._storage
-    exposed = is_exposed(owner)
-    if owner.base is not None or not exposed:
-        return exposed
-    # beside the tensor: the variables here, the arguments of the count, and the storage
-    ours = 3 if storage is None or storage.root is not owner else 4
-    if array is owner:
-        return sys.getrefcount(owner) > ours + 1
-    return sys.getrefcount(owner) > ours or sys.getrefcount(array) > 3
-
-
 NOTHING: Mapping[int, np.ndarray] = MappingProxyType({})
 # what is in the slots of a new node, beside what the call gives
 NEW_SLOTS: tuple[tuple[str, Any], ...] = (
     ("before", None), ("came", frozenset()), ("expansion", None), ("exposed", NOTHING),
     ("extra", None), ("freed", None), ("given", NOTHING),
-    ("held", None), ("left", NOTHING), ("numbers", ()), ("reference", None), ("shown", NOTHING),
-    ("states", ()), ("unmade", ()),
+    ("held", None), ("left", NOTHING), ("moved", NOTHING), ("numbers", ()), ("reference", None),
+    ("shown", NOTHING), ("states", ()), ("unmade", ()),
 )  # fmt: skip
 
 
@@ -73,8 +59,8 @@ class CompiledFunctionBackward(Node):
     __module__ = "builtins"
     joins = True
     __slots__ = ("arrived", "before", "came", "expansion", "exposed", "freed", "given", "held",
-                 "inputs", "left", "numbers", "reference", "saved", "shown", "split", "states",
-                 "unmade", "versions")  # fmt: skip
+                 "inputs", "left", "moved", "numbers", "reference", "saved", "shown", "split",
+                 "states", "unmade", "versions")  # fmt: skip
     new_slots = NEW_SLOTS
     freed: Any
     arrived: Any  # the gradients that arrived last, until leaves are served; set by `apply`
@@ -85,6 +71,7 @@ class CompiledFunctionBackward(Node):
     reference: Any  # among `readers`
     given: Mapping[int, np.ndarray]  # inputs that the call itself wrote over
     left: Mapping[int, np.ndarray]  # see Note [Replaced memory]
+    moved: Mapping[int, Tensor]  # results that have other memory now; see Note [Replaced results]
     before: Any  # inputs as they were before somebody wrote; see Note [Written inputs]
     expansion: Any  # edges into the nodes of its ops, by result; see Note [Errors in backward]
     # inputs that NumPy's users may write to, as they were at the call
@@ -142,6 +129,8 @@ class CompiledFunctionBackward(Node):
         self.watch_inputs()
         for k, (position, order) in self.split.handed_on.items():
             self.share_memory(results[k], self.inputs[position], order)
+        for position, (whole, chain) in self.split.function.parts.items():
+            self.inputs[position]._array = shown(self.inputs[whole]._array, chain)
         held = [results[k] for k in self.split.function.held]
         if held:
             facts = [(r._array, r.storage_, r.storage_.version) for r in held]
@@ -292,6 +281,8 @@ class CompiledFunctionBackward(Node):
 
     def gradients(self, grads: list[Any]) -> list[Any]:
         """Those of the inputs in `wanted`; raises Unreadable, where eager reads a value again."""
+        if self.moved:
+            raise Rewritten("")
         if self.held is not None:
             self.check_results()
         if self.exposed or self.shown:
@@ -315,7 +306,7 @@ class CompiledFunctionBackward(Node):
         return self.spread(left, backward.finish(backward.call(*arguments), ()))
 
     def before_replacement(self, tensor: Tensor) -> None:
-        self.left = {**self.left, **left_behind(self, tensor)}
+        note_replacement(self, tensor)
 
     def at_once(self, number: int, gradient: Any, keep: bool) -> bool:
         way = self.split.to_leaves.get(number)
@@ -375,7 +366,7 @@ class CompiledFunctionBackward(Node):
     def apply_as_eager(self, grads: list[Any]) -> list[Any]:
         """See Note [Written inputs]."""
         as_eager = self.split.as_eager
-        for position in as_eager.looked_at(self.numbers):
+        for position in as_eager.looked_at(self.numbers, counted=True):
             self.checked(position)
         states = [snapshot.state() for snapshot in self.states]
         now = [t._array for t in self.inputs]
@@ -391,10 +382,13 @@ class CompiledFunctionBackward(Node):
     def as_before(self, position: int) -> Tensor:
         """An input as it was at the call, with its history."""
         known = {**(self.before or {}), **self.given}
+        counted = self.split.as_eager.looked_at(self.numbers, counted=True)
         if position not in known:
             old = old_tensor(self, position)
-            return self.checked(position) if old is None else old
-        if position in self.split.as_eager.looked_at(self.numbers):
+            if old is not None:
+                return old
+            return self.checked(position) if position in counted else self.inputs[position]
+        if position in counted:
             self.checked(position)
         tensor = Tensor._wrap(known[position], self.inputs[position].dtype)
         edge = history(self.inputs[position])
@@ -430,7 +424,8 @@ class CompiledFunctionBackward(Node):
     def saved_input_arrays(self) -> list[np.ndarray]:
         """The inputs that backward is given again, but those in `kept`; eager may not look at all
         of them now."""
-        split, looked_at = self.split, self.split.as_eager.looked_at(self.numbers)
+        split = self.split
+        looked_at = split.as_eager.looked_at(self.numbers, counted=True)
         if split.kept:
             check_kept(self, looked_at)
         return [self.checked(k)._array if k in looked_at else self.inputs[k]._array

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .replaced import counter_of, is_replaced, replaced
+from .replaced import counter_of, is_replaced, replaced, stands_for
 from .saved_values import saved_in, storage_of
 from .tracer.function import BackwardNode
 from .tracer.pending import memory_of
@@ -26,15 +26,36 @@ class Copies:
         self.inputs = [*zip(node.inputs or (), values)]
         found = replaced(node)
         self.memory = [found.get(k, array) for k, array in enumerate(self.now())]  # they stand for
-        self.saved = frozenset(node.split.as_eager.saved_inputs)  # of others eager kept values
+        self.saved = {*node.split.as_eager.saved_inputs}  # of others eager kept values
+        self.inner = node.split.function.inner
+        self.counts: dict[int, int] = {}  # how many writes copies have more, where not as many
         self.held = [(theirs, results[k]._array, results[k].storage_, results[k].storage_.version)
                      for k, theirs in node.results_held().items()]  # fmt: skip
-        # of these, how many writes backward may not find there; of the others it is not told
-        counted = {k for positions in node.split.function.reread for k in positions}
-        self.counted = [k in counted for k in node.results_held()]
         self.seen: list[np.ndarray] = []  # the memory of inputs; empty while copies are as of old
         self.is_written = False
+        self.shown = {k: results[k] for k in node.results_held()}
+        for k, tensor in node.moved.items():
+            self.follow(k, tensor)
         reads_later(self)
+
+    def follow(self, k: int, tensor: Tensor) -> None:
+        """A result is given other memory, or input ~k; see Note [Replaced results]."""
+        if k < 0:
+            self.inputs[~k] = tensor, self.inputs[~k][1]
+        elif not any(value is self.shown[k] for _, value in self.inputs):
+            (theirs, _, version), _, _, count = self.held[[*self.shown].index(k)]
+            self.saved.add(at := len(self.inputs))
+            self.counts[at] = count - version
+            self.inputs.append((tensor, self.shown[k]))
+            self.memory.append(theirs)
+
+    def before_replacement(self, tensor: Tensor) -> None:
+        held = [(k, t, array) for (k, t), ((array, *_), *_) in zip(self.shown.items(), self.held)]
+        inner = [(~k, self.inputs[k][1], self.memory[k]) for k in self.inner
+                 if k < len(self.memory)]  # fmt: skip
+        for k, copy, array in [*held, *inner]:
+            if stands_for(tensor, array, copy._requires_grad):
+                self.follow(k, tensor)
 
     def become(self, inputs: Mapping[int, np.ndarray], results: Mapping[int, np.ndarray]) -> None:
         """Some of the inputs, and all of the results, as they were in between."""
@@ -54,21 +75,20 @@ class Copies:
                 continue
             storage = tensor._storage
             if storage is not None:
-                value.storage_.version, value.storage_.written = storage.version, storage.written
+                value.storage_.version = storage.version + self.counts.get(k, 0)
+                value.storage_.written = storage.written
             np.copyto(value._array, array)
-        for ((array, storage, version), copy, counter, count), told in zip(self.held, self.counted):
-            if told:
-                counter.version = count + storage.version - version
-                counter.written = storage.written
+        for (array, storage, version), copy, counter, count in self.held:
+            counter.version, counter.written = count + storage.version - version, storage.written
             np.copyto(copy, array)
 
     def renew(self, k: int, array: np.ndarray) -> None:
         """An input was given other memory: a copy of it, too. Views stay on the old one."""
         (tensor, value), before = self.inputs[k], self.memory[k]
         count = value.storage_.version
-        theirs = counter_of(tensor, before) or Storage(before, count)
-        self.held.append(((before, theirs, count), value._array, value.storage_, count))
-        self.counted.append(True)
+        if k not in self.counts:  # of results, the old memory is in `held`
+            theirs = counter_of(tensor, before) or Storage(before, count)
+            self.held.append(((before, theirs, count), value._array, value.storage_, count))
         self.memory[k], value.dtype, value._array = array, tensor.dtype, array.copy(order="K")
         value._storage = Storage(value._array, count)
 

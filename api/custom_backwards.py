@@ -84,6 +84,8 @@ class Customs:
         """A node of the graph, run by eager."""
         call = self.calls.get(dict(node.attrs)["backward"].name) if node.op.name == "call" else None
         results = run_node(node, operands) if call is None else call(*operands)
+        if node.op.name == "stop_gradient" and not dict(node.attrs).get("apart"):
+            results._storage = operands[0].storage_  # of detach()
         for tensor in results if isinstance(results, tuple) else (results,):
             if isinstance(tensor, Tensor) and tensor._node is not None:
                 tensor._node.place = node.place

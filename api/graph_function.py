@@ -18,7 +18,7 @@ from .executor import Executor, begin
 from .ir import reverse
 from .ir.bind import state
 from .ir.cached import cached_property
-from .ir.graph import RESULT, WRITE, Graph
+from .ir.graph import RESULT, WRITE, Graph, Node
 from .ir.inline import inline
 from .ir.partition import partition
 from .ir.passes import Step, absent_gradients, checking, dead_code, optimise, strict
@@ -50,6 +50,7 @@ class GraphFunction:
         generators: Sequence[Any] = (),
         custom: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
         inner: frozenset[int] = frozenset(),
+        parts: Mapping[int, tuple[int, Sequence[Node]]] = MappingProxyType({}),
     ):
         self.settings = settings
         self.is_recorded = is_recorded  # are its nodes those of eager?
@@ -59,6 +60,7 @@ class GraphFunction:
         self.name = name or graph.name
         self.volatile = volatile  # inputs that a later segment writes: saved by value
         self.inner = inner  # inputs that nobody else has, so that nobody gives them other memory
+        self.parts = parts  # inputs that show others, and how; see Note [Handed on]
         self.versions = versions
         self.steps: dict[str, list[Step]] = {}
         self.starts: dict[str, Graph] = {}  # by stage: the graph before its passes

@@ -7,6 +7,13 @@ Note [Replaced memory]
     tensor in both ways, backward is told of writes (Note [Written inputs]) and ops take its place,
     with views on a copy of the old memory and tensors on one of the new (`Copies`). Where it does
     not read again what eager keeps a view of, it is told as well (`left`).
+
+Note [Replaced results]
+    So it is with results (`y.data = new`): where `y * y` kept the tensor, eager reads the new
+    memory, but the old where `exp` kept its output. Ops take the place of the node, and the result
+    of theirs that stands for `y` gets a copy of the new memory. A value that one segment gives to
+    the next is another tensor here than the one which the caller gets in the end; it is known by
+    its memory.
 """
 
 from __future__ import annotations
@@ -48,11 +55,39 @@ def needs_ops(node: Any) -> bool:
     return bool(found) and (node.before is not None or not direct.isdisjoint(found))
 
 
+def note_replacement(node: Any, tensor: Any) -> None:
+    """Before a tensor is given other memory."""
+    node.left = {**node.left, **left_behind(node, tensor)}
+    node.moved = {**node.moved, **moved_away(node, tensor)}
+
+
 def left_behind(node: Any, tensor: Any) -> dict[int, np.ndarray]:
     """For `left`, before a tensor is given other memory."""
     viewed, kept = node.split.as_eager.viewed, node.split.kept
     return {k: memory_of(t) for k, t in enumerate(node.inputs or ()) if t is tensor
             and k in viewed and k not in kept and k not in node.left}  # fmt: skip
+
+
+def moved_away(node: Any, tensor: Any) -> dict[int, Any]:
+    """For `moved`, before a tensor is given other memory: by the number of the result, or of the
+    input (as ~k) that a segment before has made."""
+    function = node.split.function
+    held = {k: (array, k in function.differentiable) for k, (array, *_) in
+            node.results_held().items()}  # fmt: skip
+    inner = {~k: (memory_of(t), t._requires_grad) for k, t in enumerate(node.inputs or ())
+             if k in function.inner}  # fmt: skip
+    return {k: tensor for k, known in (held | inner).items() if stands_for(tensor, *known)}
+
+
+def stands_for(tensor: Any, array: np.ndarray, history: bool) -> bool:
+    """Is it the one that has this memory, with a history or not, and no view of it?"""
+    mine = memory_of(tensor)
+    return (
+        (tensor._node is not None) is history
+        and tensor._view is None
+        and mine.ctypes.data == array.ctypes.data
+        and (mine.dtype, mine.shape, mine.strides) == (array.dtype, array.shape, array.strides)
+    )
 
 
 def is_replaced(tensor: Any, array: np.ndarray) -> bool:
@@ -74,7 +109,7 @@ def old_tensor(node: Any, k: int) -> Tensor | None:
     if array is None:
         return None
     tensor, storage = node.inputs[k], counter_of(node.inputs[k], array)
-    if storage is not None and k in node.split.as_eager.looked_at(node.numbers):
+    if storage is not None and k in node.split.as_eager.looked_at(node.numbers, True):
         node.check(storage, node.versions[k], f"input {k}")
     value = Tensor._wrap(array, node.split.function.trace.inputs[k].var.dtype)
     value._storage = storage or Storage(array, node.versions[k])

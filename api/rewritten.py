@@ -13,19 +13,25 @@ Note [Handed on]
     A value of one segment (see segments.py) may be a result of the last one. Native code copies it,
     but backward of either segment must see what is written to the result. So where eager keeps such
     a value, both are put into one memory: that of the segment which made it, or where it is turned
-    in memory (Note [Turned results]) that of the result.
+    in memory (Note [Turned results]) that of the result. Where the last segment is given views of
+    it as well, which native code has copied too, these are views of that memory from then on.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
 from .ir import interp
-from .ir.graph import RANDOM, RESULT, SAVED, Graph
+from .ir.graph import RANDOM, RESULT, SAVED, Graph, Node
 from .ir.partition import is_whole, memory_shown, partition, turned_by
 from .ir.passes import absent_gradients, dead_code
+from .tracer.pending import memory_of
+from .tracer.storage import is_exposed, owner_of
+from .tracer.tensor import Tensor
 
 
 def handed_on(graph: Graph, held: Sequence[int]) -> dict[int, tuple[int, list[int] | None]]:
@@ -45,6 +51,28 @@ def handed_on(graph: Graph, held: Sequence[int]) -> dict[int, tuple[int, list[in
     return found
 
 
+def shown(array: np.ndarray, chain: Sequence[Node]) -> np.ndarray:
+    """What these views show of an array."""
+    for node in chain:
+        if node.op.kind == "view":
+            array = node.op.numpy(array, **node.attributes)
+    return array
+
+
+def is_held_elsewhere(tensor: Tensor) -> bool:
+    """May anybody but the tensor hold its memory, who could write there without a word?"""
+    array = memory_of(tensor)
+    owner, storage = owner_of(array), tensor._storage
+    exposed = is_exposed(owner)
+    if owner.base is not None or not exposed:
+        return exposed
+    # beside the tensor: the variables here, the arguments of the count, and the storage
+    ours = 3 if storage is None or storage.root is not owner else 4
+    if array is owner:
+        return sys.getrefcount(owner) > ours + 1
+    return sys.getrefcount(owner) > ours or sys.getrefcount(array) > 3
+
+
 class AsEager:
     """Forward and backward that save what eager saves; `held` results are at hand as they are, and
     those that are `unseen` are not."""
@@ -60,7 +88,7 @@ class AsEager:
         made = tuple(o for o in saved if o.var not in numbers)
         self.forward = dead_code.run(forward.replace(outputs=made))
         read = {v for node in self.forward.nodes for v in node.present()} | {o.var for o in made}
-        self._looked_at: dict[tuple[int, ...], frozenset[int]] = {}
+        self._looked_at: dict[Any, frozenset[int]] = {}
         self.read_inputs = {k for k, i in enumerate(forward.inputs) if i.var in read}
         # of which anything is made that eager keeps, be it a result
         made_of = {*dead_code.needed_nodes(forward, {o.var for o in saved})}
@@ -78,17 +106,20 @@ class AsEager:
         """The inputs of which it keeps views, which stay on the memory that they were made of."""
         return self.parts.viewed
 
-    def looked_at(self, given: tuple[int, ...]) -> frozenset[int]:
-        """Which of `saved_inputs` eager looks at when these gradients arrive."""
-        if given not in self._looked_at:
+    def looked_at(self, given: tuple[int, ...], counted: bool = False) -> frozenset[int]:
+        """Which of `saved_inputs` eager looks at when these gradients arrive; where writes are
+        `counted`, those alone that it does not know by their `.data`."""
+        key = given, counted
+        if key not in self._looked_at:
             graph, _ = absent_gradients.run(self.parts.backward, given)
-            read = {v for node in graph.nodes for v in node.present()}
+            nodes = [n for n in graph.nodes if not (counted and dict(n.attrs).get("apart"))]
+            read = {v for node in nodes for v in node.present()}
             read.update(o.var for o in graph.outputs)
             kept = graph.inputs[len(self.shared) :][: len(self.saved_inputs)]
-            self._looked_at[given] = frozenset(
+            self._looked_at[key] = frozenset(
                 position for position, i in zip(self.saved_inputs, kept) if i.var in read
             )
-        return self._looked_at[given]
+        return self._looked_at[key]
 
     @property
     def saved_inputs(self) -> tuple[int, ...]:

@@ -79,17 +79,28 @@ class Segment:
                                       versions=facts.versions if self.end is not None else {},
                                       settings=facts.settings, generators=generators,
                                       custom=facts.custom, is_recorded=True,
-                                      inner=self.inner())  # fmt: skip
+                                      inner=self.inner(), parts=self.parts(places))  # fmt: skip
 
     def inner(self) -> frozenset[int]:
         """The inputs that earlier segments made."""
         return frozenset(k for k, key in enumerate(self.keys_in) if key[0] != "in")
 
+    def parts(self, places: dict[Var, int]) -> dict[int, tuple[int, list[Node]]]:
+        """The inputs that show others; see Note [Handed on] in rewritten.py."""
+        producers, found = self.facts.producers, {}
+        for var, k in places.items():
+            root, chain = memory_shown(var, producers)
+            if chain and root in places and self.facts.keys[root] in self.passed:
+                found[k] = places[root], chain
+        return found
+
     def reread(self) -> Reread:
         """The results that backward reads again; see Note [Handed on] in rewritten.py."""
         if self.end is not None:
             return self.facts.reread
-        return Reread(held=tuple(k for k, key in enumerate(self.keys_out) if key in self.passed))
+        held = tuple(k for k, key in enumerate(self.keys_out) if key in self.passed)
+        places = {self.facts.vars[key]: k for k, key in enumerate(self.keys_out)}
+        return Reread(held=held, unseen=frozenset(self.parts(places)))
 
     def volatile(self, needed: list[Var]) -> tuple[int, ...]:
         """Inputs that the last segment of the path will write."""
@@ -145,6 +156,7 @@ class Facts:
             for number, var in enumerate(node.outputs):
                 self.keys[var] = ("node", index, number)
         self.vars = {key: var for var, key in self.keys.items()}
+        self.producers = graph.producers()
         self.order = list(graph.vars())
         states = (i.var for i in graph.inputs if i.kind == RANDOM)
         self.states: dict[Var, Any] = dict(zip(states, path.generators))  # who holds each
@@ -174,8 +186,7 @@ class Facts:
     def passed_keys(self) -> set[Any]:
         """The keys of values whose memory results show that backward reads again."""
         results = [o.var for o in self.graph.outputs if o.kind == RESULT]
-        producers = self.graph.producers()
-        return {self.keys[memory_shown(results[k], producers)[0]] for k in self.reread.held}
+        return {self.keys[memory_shown(results[k], self.producers)[0]] for k in self.reread.held}
 
     def add_states(self, nodes: Any, inputs: list[Input], outputs: list[Output]) -> list[Any]:
         """The generators that `nodes` draw from; their states join what goes in and out."""

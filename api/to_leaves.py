@@ -125,7 +125,7 @@ class ToLeaves:
     def natively(self, node: Any) -> Any:
         """`serve_any` for nodes like this one."""
         split, kind = node.split, type(node)
-        looked_at = split.as_eager.looked_at(self.given)
+        looked_at = split.as_eager.looked_at(self.given, counted=True)
         inputs = [(k, k in looked_at, type(node.inputs[k])) for k in split.parts.saved_inputs]
         came = frozenset(self.given)
         new = dict(kind.new_slots)

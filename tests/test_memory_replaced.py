@@ -195,3 +195,31 @@ def test_versions_stay_ints():
     counted(w)
     w.data = data(3, k=1)
     assert type(w._version) is int and w._version == 1
+
+
+KEPT = {
+    "detached": lambda x, w: x * w.detach() * w,
+    "data": lambda x, w: x * w.data * w,
+    "data alone": lambda x, w: x * w.data,
+    "view of detached": lambda x, w: x @ w.detach().t() * w,
+    "detached view": lambda x, w: x @ w.t().detach() * w,
+    "computed": lambda x, w: (x * w.detach()).exp() * w + x * w.data,
+}
+
+
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("name", KEPT)
+def test_what_was_detached_stays_on_the_old_memory(name, grad):
+    """Whose writes `detach()` counts, and `.data` does not."""
+    for change in (counted_behind, written_behind, written_before, lambda x, w, a: counted(w)):
+        found = []
+        for call in (torch.compile(KEPT[name]), KEPT[name]):
+            found.append([])
+            for k in range(4):
+                x, w = other(k, grad=True), other(k + 20, grad=grad)
+                y, alias = call(x, w), w.detach()
+                change(x, w, alias)
+                error = attempt((y * y).sum().backward)
+                found[-1].append((error, None if x.grad is None else x.grad.tolist(),
+                                  None if w.grad is None else w.grad.tolist()))  # fmt: skip
+        assert close(*found), change

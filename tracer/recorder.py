@@ -307,9 +307,11 @@ class Recorder(
         """`result` is the same value without history."""
         var = self.var_of(source)
         entry = self.entries[id(source)]
-        cut = var in self.needing
-        if cut:
-            var = self.emit("stop_gradient", var)
+        if var in self.needing or entry.memory.external is not None:
+            # also where nothing is cut: it stays on this memory, if `source` is given another
+            apart = result._storage is not source._storage
+            var = self.emit("stop_gradient", var, apart=True) if apart else (
+                self.emit("stop_gradient", var))  # fmt: skip
         self.enter(Entry(result, entry.memory, entry.chain, var, True))
 
     def aliased(self, source: Tensor, result: Tensor) -> None:

@@ -317,10 +317,12 @@ def clone_(input: Any, *, memory_format: Any = None) -> Any:
     return contiguous(input) if order is None else contiguous(input, order=order)
 
 
-# Cuts the gradient in IR, where there is no grad mode: recorded for detach() and under no_grad.
+# Cuts the gradient in IR, where there is no grad mode: recorded for detach() and under no_grad, and
+# for `.data`: then writes are counted apart.
 stop_gradient = define(
-    "stop_gradient", "self -> result", numpy=lambda x: x, infer=lambda self: self,
-    kind="pointwise", moves_data=True, lower=Scalar(lambda s, x: x),
+    "stop_gradient", "self -> result", numpy=lambda x, *, apart=False: x,
+    infer=lambda self, apart=False: self,
+    kind="pointwise", moves_data=True, lower=Scalar(lambda s, x, *, apart=False: x),
 )  # fmt: skip
 # A write that autograd did not see (under no_grad, or through detach()): the value is the new one,
 # the history that of `self`.
