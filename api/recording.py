@@ -340,7 +340,8 @@ class Recording(NumberInputs):
         )
         if changed:
             raise Refused(changed)
-        if recorder.packs_inside and hooked_inside(with_history):
+        hooked = recorder.packs_inside and hooked_inside(with_history)
+        if hooked or (recorder.restores_history and self.needs):
             raise Refused("saved_tensors_hooks inside the function see what backward needs; put "
                           "them around it")  # fmt: skip
         self.reread = reread_results(self.results, self.needs, unseen)

@@ -96,3 +96,43 @@ def test_steps(body, reentrant):
         torch.testing.assert_close(b, a)
     if body not in (other_numbers, not_kept):
         assert not step.refusals and any(t.hits for ts in step.traces.values() for t in ts)
+
+
+HOOKS = {
+    "as they are": (lambda t: t, lambda t: t),
+    "copied": (lambda t: t.clone(), lambda t: t),
+    "halved": (lambda t: t * 0.5, lambda t: t * 2),
+}
+
+
+def penalised(hooks):
+    def penalty(x, w):
+        with saved_tensors_hooks(*hooks):
+            y = (torch.tanh(x * w) * x).exp().sum()
+        (g,) = torch.autograd.grad(y, x, create_graph=True)
+        return (g * g).sum()
+
+    return penalty
+
+
+def checked_again(x, w):
+    y = checkpoint(lambda x: torch.tanh(x * w) * x, x, use_reentrant=False).sum()
+    (g,) = torch.autograd.grad(y, x, create_graph=True)
+    return (g * g).sum()
+
+
+BODIES = {name: penalised(hooks) for name, hooks in HOOKS.items()} | {"again": checked_again}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_what_is_handed_back_has_its_history(name):
+    """Gradients made inside with `create_graph`: those of a result that is computed of them."""
+    compiled = torch.compile(BODIES[name])
+    for k in range(4):
+        found = []
+        for function in (BODIES[name], compiled):
+            x = torch.tensor([0.5, -1.0, float(k)], requires_grad=True)
+            w = torch.tensor([1.0, 0.5, 0.2], requires_grad=True)
+            function(x, w).backward()
+            found.append((x.grad, w.grad))
+        torch.testing.assert_close(*found)

@@ -88,6 +88,7 @@ class Recorder(
         # what hooks around the call got: ids and types; None where there are none
         self.packs_inside = False  # are there hooks inside that may change what they are given?
         self.packed: list[tuple[int, Any]] | None = None
+        self.restores_history = False  # see `history_restored`
         self.running: Running | None = None  # the op that runs now
         self.numbers: dict[int, int] = {}  # id of an eager graph's node -> the op it belongs to
 
@@ -309,9 +310,8 @@ class Recorder(
         entry = self.entries[id(source)]
         if var in self.needing or entry.memory.external is not None:
             # also where nothing is cut: it stays on this memory, if `source` is given another
-            apart = result._storage is not source._storage
-            var = self.emit("stop_gradient", var, apart=True) if apart else (
-                self.emit("stop_gradient", var))  # fmt: skip
+            how = {"apart": True} if result._storage is not source._storage else {}
+            var = self.emit("stop_gradient", var, **how)
         self.enter(Entry(result, entry.memory, entry.chain, var, True))
 
     def aliased(self, source: Tensor, result: Tensor) -> None:
@@ -404,6 +404,10 @@ class Recorder(
     def packing(self, keeps: bool) -> None:
         """`saved_tensors_hooks` are entered inside; do they hand back what they are given?"""
         self.packs_inside = self.packs_inside or not keeps
+
+    def history_restored(self) -> None:
+        """What hooks handed back got the history of what they were given: graphs have no such."""
+        self.restores_history = self.restores_history or state.grad_enabled
 
     def effects(self) -> tuple[int, int]:
         """How many writes and draws there were."""

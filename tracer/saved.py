@@ -91,6 +91,7 @@ class PackedSaved:
         edge = own_edge if self.edge is OWN else self.edge
         if edge is not None:
             attach_edge(fresh, edge)
+            notify("history_restored")
         return fresh
 
 
