@@ -31,6 +31,8 @@ class Copies:
         self.counts: dict[int, int] = {}  # how many writes copies have more, where not as many
         self.held = [(theirs, results[k]._array, results[k].storage_, results[k].storage_.version)
                      for k, theirs in node.results_held().items()]  # fmt: skip
+        apart = node.split.function.apart  # of which writes are not counted
+        self.apart = {at for at, k in enumerate(node.results_held()) if k in apart}
         self.seen: list[np.ndarray] = []  # the memory of inputs; empty while copies are as of old
         self.is_written = False
         self.shown = {k: results[k] for k in node.results_held()}
@@ -78,8 +80,10 @@ class Copies:
                 value.storage_.version = storage.version + self.counts.get(k, 0)
                 value.storage_.written = storage.written
             np.copyto(value._array, array)
-        for (array, storage, version), copy, counter, count in self.held:
-            counter.version, counter.written = count + storage.version - version, storage.written
+        for k, ((array, storage, version), copy, counter, count) in enumerate(self.held):
+            if k not in self.apart:
+                counter.version = count + storage.version - version
+                counter.written = storage.written
             np.copyto(copy, array)
 
     def renew(self, k: int, array: np.ndarray) -> None:

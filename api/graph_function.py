@@ -77,7 +77,7 @@ class GraphFunction:
         ]  # fmt: skip
         # by gradient: results that eager's backward reads again, so that nobody may write there
         self.reread = [reread.counted.get(k, ()) for k in self.differentiable]
-        self.held, self.unseen = reread.held, reread.unseen
+        self.held, self.unseen, self.apart = reread.held, reread.unseen, reread.apart
         self.out_types = tuple(results[k].var.type for k in self.differentiable)
         self.reached = reverse.reached(self.trace, self.differentiable)
 

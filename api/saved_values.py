@@ -73,14 +73,16 @@ class Reread(NamedTuple):
     """Which results eager's backward reads again.
 
     `counted` has them by the result that backward comes from: writing into those before it is an
-    error. `held` are all of them, with those that were kept as `.data`: of what is written there
-    nobody is told, and backward computes with it. The memory of results that are `unseen` is
-    nobody's: see Note [Parts on the way] in outputs.py.
+    error. `held` are all of them, with those that were kept as `.data`, or are themselves `.data`
+    of what was kept (`apart`): of what is written there nobody is told, and backward computes with
+    it. The memory of results that are `unseen` is nobody's: see Note [Parts on the way] in
+    outputs.py.
     """
 
     counted: Mapping[int, tuple[int, ...]] = MappingProxyType({})
     held: tuple[int, ...] = ()
     unseen: frozenset[int] = frozenset()
+    apart: frozenset[int] = frozenset()
 
 
 NOTHING_REREAD = Reread()
@@ -100,7 +102,8 @@ def reread_results(results: list[Tensor], needs: list[int], unseen: frozenset[in
             counted[position] = found
     held = tuple(k for k, t in shown
                  if t._storage is not None and id(t._storage.root) in roots)  # fmt: skip
-    return Reread(counted, held, unseen)
+    apart = {*held}.difference(*counted.values())
+    return Reread(counted, held, unseen, frozenset(apart))
 
 
 def hooked_inside(results: list[Tensor]) -> bool:
