@@ -127,7 +127,8 @@ MADE_INSIDE = {
 def facts(result):
     parts = [*result.values()] if isinstance(result, dict) else (
         [result] if isinstance(result, torch.Tensor) else [*result])  # fmt: skip
-    return [p if isinstance(p, float) else (
+    # numbers are of float32, and their sums may be rounded otherwise
+    return [torch.tensor(p) if isinstance(p, float) else (
         p.detach().clone(), p.is_inference(), p._is_view(), p.requires_grad, p.stride(),
         p._base is not None and p._base.is_inference()) for p in parts]  # fmt: skip
 
