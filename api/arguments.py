@@ -7,7 +7,6 @@ it hands one back or keeps it, that must be the caller's own.
 
 from __future__ import annotations
 
-import gc
 import inspect
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 from .loose_numbers import put
 from .pytree import containers_in, flatten, names_and_members, rebuild, split
+from .tracer.referrers import referrers
 from .tracer.scalars import RunTimeNumber
 
 
@@ -66,7 +66,7 @@ class GivenArguments:
             made = twins.pop()  # those around others come first, and go
             if sys.getrefcount(made) > 2:  # the variable here, and the argument of the count
                 kept.append(made)
-        for holder in gc.get_referrers(*kept) if kept else ():
+        for holder in referrers(*kept) if kept else ():
             if holder is not kept:
                 put(holder, owners)
 

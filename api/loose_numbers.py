@@ -8,10 +8,11 @@ floats and ints.
 from __future__ import annotations
 
 import collections
-import gc
 import types
 import weakref
 from typing import Any
+
+from .tracer.referrers import referrers
 
 Loose = list[tuple["weakref.ref[Any]", Any]]  # numbers, and what stands for each
 MAX_DEPTH = 8  # of tuples in tuples
@@ -27,7 +28,7 @@ def replace_loose(numbers: Loose) -> None:
         if not held:
             return
         fixed = []
-        for holder in gc.get_referrers(*held):
+        for holder in referrers(*held):
             if type(holder) is tuple or type(holder) is frozenset:
                 fixed.append(holder)
             elif holder is not held and holder is not fixed:

@@ -1,5 +1,6 @@
 """For all tests: graphs are checked as they are made, and golden files can be blessed."""
 
+import gc
 import os
 
 import pytest
@@ -28,6 +29,23 @@ def pytest_cmdline_main(config):
 def pytest_collection_modifyitems(items):
     """Both processes must find the same tests: their names may not hold addresses."""
     assert not [item.nodeid for item in items if " at 0x" in item.nodeid]
+
+
+def pytest_collection_finish():
+    set_aside()
+
+
+def pytest_runtest_teardown():
+    set_aside()
+
+
+def set_aside():
+    """The collector need not look at what is there before the tests: half a million objects, most
+    of them pytest's, which take longer than all else where tests collect. The library may have
+    taken that back (tracer/referrers.py)."""
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_addoption(parser):

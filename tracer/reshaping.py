@@ -7,7 +7,6 @@ the view op's node, under the number torch gives in-place forms; a view's chain 
 from __future__ import annotations
 
 import functools
-import gc
 import math
 import warnings
 from typing import Any
@@ -25,6 +24,7 @@ from ..ir.value import Value
 from .convert import escape, method
 from .inplace import bump, check_history, shadow, take_history
 from .memory import TypedStorage, UntypedStorage, flat_memory
+from .referrers import referrers
 from .storage import Storage, View
 from .tape import OpNode
 from .tensor import Tensor
@@ -77,7 +77,7 @@ def keep_views(target: Tensor, step: Any) -> None:
         back = op, dict(size=size, stride=stride, offset=start, base_stride=attrs["stride"]), 0
     else:
         back = views.view_op, {"size": tuple(target.shape)}, 0  # some sizes of 1 came or went
-    for view in gc.get_referrers(target):
+    for view in referrers(target):
         if type(view) is View and view.base is target:
             view.chain = (back, *view.chain)
 
