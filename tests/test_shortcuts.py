@@ -186,7 +186,7 @@ def test_branches_that_were_taken_before_need_no_general_way(monkeypatch, functi
     assert close([outcome(compiled, k) for k in calls], [outcome(function, k) for k in calls])
 
     def general(*_):
-        raise AssertionError("the general way was taken")
+        raise AssertionError(f"the general way was taken\n{compiled.explain()}\n{compiled.hot}")
 
     with monkeypatch.context() as patch:
         patch.setattr(CompiledFunction, "key_of", general)
