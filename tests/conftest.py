@@ -32,20 +32,25 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    set_aside()
+    """The collector need not look at what is there before the tests: half a million objects, most
+    of them pytest's, which take longer than all else where tests collect."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_teardown():
-    set_aside()
-
-
-def set_aside():
-    """The collector need not look at what is there before the tests: half a million objects, most
-    of them pytest's, which take longer than all else where tests collect. The library may have
-    taken that back (tracer/referrers.py)."""
-    if not gc.get_freeze_count():
-        gc.collect()
+    if taken_back:
+        taken_back.clear()
         gc.freeze()
+
+
+def noted_unfreeze(unfreeze=gc.unfreeze):
+    taken_back.append(True)
+    unfreeze()
+
+
+taken_back = []  # has the library looked at those objects? See tracer/referrers.py
+gc.unfreeze = noted_unfreeze
 
 
 def pytest_addoption(parser):
