@@ -5,6 +5,7 @@ import itertools
 
 import pytest
 import wengert as torch
+from portions import half
 from test_backward_stopped import attempt, chain, close, leaves, left, products, sums, two
 from test_stopped_in_part import HOW, mixed, three, write
 
@@ -36,7 +37,8 @@ def written(function, writer, target, how, result, retain):
 @pytest.mark.parametrize("body", [two, three, chain, products, mixed, sums])
 def test_what_hooks_wrote_is_read(body, result, retain, monkeypatch):
     monkeypatch.setenv("WENGERT_STRICT", "1")
-    for writer, target, how in itertools.product(range(4), range(4), HOW):
+    cases = itertools.product(range(4), range(4), HOW)
+    for writer, target, how in half(cases, result + retain):
         call = (writer, target, how, result, retain)
         assert close(written(torch.compile(body), *call), written(body, *call)), call
 
@@ -109,7 +111,7 @@ def written_again(function, target, how, stopped, retain):
 @pytest.mark.parametrize("body", [two, three, chain, products, mixed, sums])
 def test_what_hooks_write_behind_one_that_stopped(body, how, retain, monkeypatch):
     monkeypatch.setenv("WENGERT_STRICT", "1")
-    for target, stopped in itertools.product(range(4), range(4)):
+    for target, stopped in half(itertools.product(range(4), range(4)), HOW.index(how) + retain):
         call = (target, how, stopped, retain)
         assert close(written_again(torch.compile(body), *call), written_again(body, *call)), call
 
