@@ -38,9 +38,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown():
     if taken_back:
         taken_back.clear()
+        gc.collect()  # what is set aside while it waits for the collector stays for ever
         gc.freeze()
 
 
