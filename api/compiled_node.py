@@ -13,20 +13,20 @@ from .both_passes import Split
 from .custom_backwards import Careful, gradients
 from .expanding import Expansion, Rewritten, Unreadable, edges_of, ops_after
 from .gradient_layouts import LaidOutAgain, laid_out
-from .in_part import same_bytes, serve
+from .in_part import serve
 from .ir.bind import state
 from .ir.types import TensorType, uint8
+from .memory_watch import MemoryWatch
 from .replaced import check_kept, kept_arrays, needs_ops, note_replacement, old_tensor, replaced
-from .rewritten import is_held_elsewhere, shown
 from .to_leaves import ToLeaves
 from .tracer.batching import any_batched
 from .tracer.eager import history
 from .tracer.engine import Expanded
 from .tracer.facts import Unmade
 from .tracer.pending import memory_of
-from .tracer.readers import readers, reads_later
+from .tracer.readers import readers
 from .tracer.saved import attach_edge
-from .tracer.storage import Storage, owner_of
+from .tracer.storage import Storage
 from .tracer.tape import (
     ANOMALY,
     Node,
@@ -53,7 +53,7 @@ NEW_SLOTS: tuple[tuple[str, Any], ...] = (
 )  # fmt: skip
 
 
-class CompiledFunctionBackward(Node):
+class CompiledFunctionBackward(MemoryWatch, Node):
     """The node of a compiled function's results."""
 
     __module__ = "builtins"
@@ -124,74 +124,6 @@ class CompiledFunctionBackward(Node):
     def out_types(self) -> tuple[TensorType, ...]:
         return self.split.function.out_types  # type: ignore[no-any-return]
 
-    def watch(self, results: Sequence[Tensor]) -> None:
-        """Backward will look at inputs and results again."""
-        self.watch_inputs()
-        for k, (position, order) in self.split.handed_on.items():
-            self.share_memory(results[k], self.inputs[position], order)
-        for position, (whole, chain) in self.split.function.parts.items():
-            self.inputs[position]._array = shown(self.inputs[whole]._array, chain)
-        held = [results[k] for k in self.split.function.held]
-        if held:
-            facts = [(r._array, r.storage_, r.storage_.version) for r in held]
-            self.held = tuple([fact for three in facts for fact in three])
-
-    def share_memory(self, result: Tensor, value: Tensor, order: Any) -> None:
-        """See Note [Handed on]."""
-        if order is None:
-            result._array = value._array.reshape(result._array.shape)
-            return
-        before, value._array = value._array, result._array.transpose(np.argsort(order))
-        maker = value._node
-        if isinstance(maker, CompiledFunctionBackward) and maker.held is not None:
-            maker.held = tuple([value._array if fact is before else fact for fact in maker.held])
-
-    def watch_inputs(self) -> None:
-        """Writes to inputs will be told."""
-        self.reference = reads_later(self)
-        for tensor in self.inputs:
-            if is_held_elsewhere(tensor):
-                self.before_exposure(owner_of(memory_of(tensor)))
-
-    def results_held(self) -> dict[int, tuple[np.ndarray, Storage, int]]:
-        """The results that must not be written: their memory, its storage, and its version then."""
-        facts = iter(self.held or ())
-        return dict(zip(self.split.function.held, zip(facts, facts, facts)))
-
-    def before_exposure(self, owner: np.ndarray) -> None:
-        """Memory with this owner may be written from now on, without a word."""
-        read = self.split.as_eager.sources
-        found = {k: array.copy() for k, array in enumerate(map(memory_of, self.inputs or ()))
-                 if k in read and k not in self.exposed and owner_of(array) is owner}  # fmt: skip
-        if self.show(owner) or found:
-            self.exposed = {**self.exposed, **found}
-
-    def show(self, owner: np.ndarray) -> bool:
-        """Takes copies of results that backward will read in this memory; are there any?"""
-        held = {k: array for k, (array, *_) in self.results_held().items()
-                if owner_of(array) is owner}  # fmt: skip
-        if held:
-            found = {k: array.copy() for k, array in held.items() if k not in self.shown}
-            self.shown = {**self.shown, **found}
-        return bool(held)
-
-    def notice_writes(self) -> None:
-        """Was anything written that NumPy's users can write to?"""
-        for k, array in self.exposed.items():
-            if not same_bytes(array, memory_of(self.inputs[k])):
-                self.before = {k: array, **(self.before or {})}
-        if self.are_results_written():
-            self.before = self.before or {}
-
-    def are_results_written(self) -> bool:
-        held = self.results_held()
-        return any(not same_bytes(array, held[k][0]) for k, array in self.shown.items())
-
-    def is_rewritten(self) -> bool:
-        """Is there anything else now where eager's backward looks?"""
-        looked_at = self.split.as_eager.looked_at(self.numbers)
-        return not looked_at.isdisjoint(self.before) or self.are_results_written()
-
     def order(self, silent: frozenset[int]) -> Sequence[int]:
         return self.split.arrivals(self.numbers, silent)
 
@@ -207,12 +139,6 @@ class CompiledFunctionBackward(Node):
         if self.reference is None:
             self.watch_inputs()
         return self.inputs, self.held, self.before, self.came, kept_arrays(self)
-
-    def exposed_now(self) -> dict[int, np.ndarray]:
-        """Inputs that eager has kept, and NumPy's users may write to, but those in `exposed`."""
-        kept = self.split.as_eager.inputs
-        return {k: memory_of(tensor).copy() for k, tensor in enumerate(self.inputs)
-                if k in kept and k not in self.exposed and is_held_elsewhere(tensor)}  # fmt: skip
 
     def watched(self, kept: Any = ((),)) -> Any:
         return self.inputs or kept[0]
@@ -349,19 +275,6 @@ class CompiledFunctionBackward(Node):
         for k, grad in zip(left, found):
             result[k] = grad
         return result
-
-    def before_write(self, owner: np.ndarray) -> None:
-        """Memory with this owner is about to be written."""
-        if self.inputs is None:
-            return
-        kept = {} if self.before is None else self.before
-        left = self.split.shared.left(self.came) if self.came else None
-        for k, tensor in enumerate(self.inputs):
-            array = memory_of(tensor)
-            if k not in kept and owner_of(array) is owner and (left is None or k in left):
-                kept[k] = array.copy()
-        if self.show(owner) or kept:
-            self.before = kept
 
     def apply_as_eager(self, grads: list[Any]) -> list[Any]:
         """See Note [Written inputs]."""
