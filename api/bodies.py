@@ -7,6 +7,7 @@ Note [Small tensors]
     Postponing an op takes some 10 us of Python, three times what an eager op with little to do
     takes in all. So a kind of call whose results are small runs eagerly from its second time on.
     An eager op on WORTH elements takes about these 10 us longer than its share of a fused kernel.
+    Bodies that can be taken apart are not postponed: Note [Pieces of a body] in outlining.py.
 
     Calls like it are known again by native code (`like`), which need not be sure: whatever the call
     is, the body does what it should.
@@ -25,6 +26,7 @@ from .graph_function import GraphFunction
 from .ir import interp
 from .ir.bind import interpreting, state
 from .ir.graph import Graph
+from .outlining import Pieces, in_pieces
 from .pytree import flatten
 from .runtime import fastcall, layout, watch
 from .runtime.expected import Argument, Array, Fixed, Float
@@ -43,7 +45,8 @@ NOTHING = layout.python_function("Py_IsInitialized")  # an entry that does nothi
 class Body:
     """A function whose body runs at every call, and the windows compiled so far."""
 
-    def __init__(self, function: Any, name: str, on_fault: Any, settings: Settings = DEFAULT):
+    def __init__(self, function: Any, name: str, on_fault: Any, settings: Settings = DEFAULT,
+                 wrap: Any = None):  # fmt: skip
         self.function, self.name, self.on_fault = function, name, on_fault
         self.settings = settings
         self.tree = Tree(self.compute)
@@ -52,15 +55,19 @@ class Body:
         self.calls = 0
         self.pays: dict[Any, bool] = {}  # by kind of call; see Note [Small tensors]
         self.eager: dict[Any, Any] = {}  # by kind of call: what tells that a call is of it
+        self.escapes: set[Any] = set()  # places that hand values to Python
+        self.wrap = wrap
+        self.pieces = Pieces(function)
 
     def __call__(self, key: Any, args: Any, kwargs: Any) -> Any:
         self.calls += 1
         if self.postpones is None:
             self.postpones = not asks_for_types(Environment(self.function, []).functions())
-        if not self.postpones or not self.pays.get(key, True):
+        self.take_apart()
+        if self.pieces.is_clean or not self.postpones or not self.pays.get(key, True):
             if key not in self.eager and len(self.eager) < MAX_LIKE:
                 self.eager[key] = like(args, kwargs)
-            return self.function(*args, **kwargs)
+            return self.pieces.run(*args, **kwargs)
         before = self.tree.size, self.tree.elements
         deferral = Deferral(self.tree)
         with interpreting(deferral):
@@ -78,6 +85,23 @@ class Body:
                 self.calls += 1
                 return True
         return False
+
+    def note_escapes(self, places: set[Any] | None) -> None:
+        """Where values go to Python; None: the body must stay whole."""
+        if places is None:
+            self.wrap = None
+        else:
+            self.escapes |= places
+
+    def take_apart(self) -> None:
+        """See Note [Pieces of a body]."""
+        if self.wrap is None or not self.escapes or self.settings.strict:
+            return  # strictly, gradients are summed in eager's order, by which pieces do not go
+        wrap, self.wrap = self.wrap, None  # once
+        try:
+            self.pieces = in_pieces(self.function, self.escapes, wrap)
+        except Exception as error:
+            self.on_fault(error)
 
     def judge(self, key: Any, steps: int, elements: int) -> None:
         """Decides what becomes of a kind of call, by the steps that are new with it."""
@@ -114,6 +138,10 @@ class Body:
         """Lines for `explain()`."""
         ops = sum(len(w.graph.nodes) for w in self.windows)
         lines = [f"    {self.calls} such calls, {len(self.windows)} compiled segments of {ops} ops"]
+        if self.pieces.functions:
+            inside = "\n".join(p.explain() for p in self.pieces.functions).splitlines()
+            return [f"    {self.calls} such calls; what is around it is compiled:",
+                    *[f"      {line}" for line in inside]]  # fmt: skip
         if False in self.pays.values():
             lines.append(f"    eagerly where results have fewer than {WORTH:,} elements on "
                          "average: postponing them would take longer")  # fmt: skip

@@ -128,6 +128,11 @@ CODES = (
     Code("R133", "has sparse gradients",
          "Compiled code computes with dense gradients only, so the body runs.",
          "Leave out sparse=True, and use Adam in the place of SparseAdam."),
+    Code("R134", "goes through what was computed outside",
+         "Backward inside the function reaches ops that ran before it was called, other ones at "
+         "each call.",
+         "Compute the loss inside, or call backward() outside.",
+         "loss.backward() of an argument"),
     Code("E201", "modified by an inplace",
          "Backward needs a value that was overwritten after it was saved.",
          "clone() the value before changing it; the message names both lines."),

@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
-import sys
 import threading
-import warnings
 import weakref
 from typing import Any
 
@@ -24,6 +21,7 @@ from .compile_options import EAGER, check_mode_and_options, checked_backend
 from .dropped import Dropped
 from .dynamic import DynamicShapes
 from .executor import begin, improve
+from .faults import is_strict, warn_of_fault
 from .given_back import answer, with_answer
 from .hooks_inside import NEW, HooksInside
 from .inside_autocast import call_inside
@@ -31,7 +29,6 @@ from .inspection import FAULT, MAX_KINDS, Failure, Inspected
 from .ir.bind import state
 from .ir.events import log
 from .ir.patches import watch_library
-from .ir.places import user_level
 from .ir.types import default_dtype
 from .kinds import leaf_key, with_odd_names
 from .loose_numbers import replace_loose
@@ -88,7 +85,7 @@ class CompiledFunction(Inspected, LikeFunction):
         self.events: list[str] = []
         self.warned = False
         self.settings = settings_of(options.get("numerics", "default"), options.get("threads"))
-        self.body = Body(function, self.name, self.warn_of_fault, self.settings)
+        self.body = self.new_body()
         self.lock = threading.RLock()
         watch_library()
         _functions.add(self)
@@ -114,7 +111,7 @@ class CompiledFunction(Inspected, LikeFunction):
     def call_generally(self, args: Any, kwargs: Any) -> Any:
         """A call that no shortcut serves."""
         if self.body.eager and self.body.is_eager(args, kwargs):
-            return self.function(*args, **kwargs)
+            return self.body.pieces.run(*args, **kwargs)
         if state.top is not state.bottom and state.top is not state.marking:
             return call_inside(self, args, kwargs)
         if ANOMALY:
@@ -286,6 +283,7 @@ class CompiledFunction(Inspected, LikeFunction):
                 self.events.append(f"warm-up: {reason}")
                 return
         self.refusals[key] = reason
+        self.body.note_escapes(recording.escapes())
 
     def finish(self, key: Any, recording: Recording, why: str) -> bool:
         """Builds and compiles; an internal fault falls back to eager with one warning."""
@@ -339,20 +337,7 @@ class CompiledFunction(Inspected, LikeFunction):
                 f"ways, or through {MAX_BRANCHES} branches in a call")  # fmt: skip
 
     def warn_of_fault(self, error: Exception) -> None:
-        """One warning for a fault of the compiler itself, or the error where that is wanted."""
-        if is_strict():
-            raise error
-        if self.warned:
-            return
-        self.warned = True
-        warnings.warn(
-            f"W001: wengert could not compile {self.name} ({type(error).__name__}: {error}); it "
-            "runs eagerly, so results are right. Make a bug report with\n"
-            f"    {sys.executable} -m wengert bug {' '.join(sys.argv) or 'SCRIPT'}\n"
-            "WENGERT_STRICT=1 raises the error instead.",
-            RuntimeWarning,
-            stacklevel=user_level(),
-        )
+        warn_of_fault(self, error)
 
     def place_path(self, key: Any, path: Path, why: str = "") -> Trace:
         """A new path joins the trace whose guards hold now, or starts one."""
@@ -368,6 +353,12 @@ class CompiledFunction(Inspected, LikeFunction):
         if len(self.traces) > MAX_KINDS:
             self.drop_oldest()
         return trace
+
+    def new_body(self) -> Body:
+        from .pieces import Piece
+
+        wrap = functools.partial(Piece, options=self.options)
+        return Body(self.function, self.name, self.warn_of_fault, self.settings, wrap)
 
     def drop_oldest(self) -> None:
         """Forgets the kind of call that was not seen for longest."""
@@ -388,15 +379,10 @@ class CompiledFunction(Inspected, LikeFunction):
             self.specialised.clear()
             self.events.clear()
             self.dropped, self.failure, self.casting = Dropped(), None, {}
-            self.body = Body(self.function, self.name, self.warn_of_fault, self.settings)
+            self.body = self.new_body()
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}>"
-
-
-def is_strict() -> bool:
-    """Are faults of the compiler errors, where they happen?"""
-    return os.environ.get("WENGERT_STRICT") == "1"
 
 
 def compile(

@@ -42,9 +42,10 @@ class Inspected:
     failure: Failure | None = None
 
     def all_traces(self) -> list[Any]:
-        """Its traces, and then those of calls inside autocast."""
+        """Its traces, and then those of pieces of its body and of calls inside autocast."""
         own = [trace for traces in self.traces.values() for trace in traces]
-        return own + [t for function in self.casting.values() for t in function.all_traces()]
+        others = (*self.body.pieces.functions, *self.casting.values())
+        return own + [t for function in others for t in function.all_traces()]
 
     def newest(self) -> Any:
         """The trace made last, or None."""
@@ -95,7 +96,11 @@ class Inspected:
         lines += self.dynamic.describe()
         lines += self.dropped.describe(MAX_KINDS)
         for reason in dict.fromkeys(self.refusals.values()):
-            how = "ran eagerly" if reason.startswith(FAULT) else "runs its Python body at each call"
+            how = "runs its Python body at each call"
+            if reason.startswith(FAULT):
+                how = "ran eagerly"
+            elif self.body.pieces.functions:
+                how = "leaves a statement to Python at each call"
             lines.append(f"  {self.name} {how}: {self.with_code(reason)}")
         if self.body.calls:
             lines += self.body.describe()

@@ -82,6 +82,7 @@ class Recording(NumberInputs):
         self.begun: dict[int, list[Tensor]] = {}  # parameters whose state was made, by optimizer
         self.assigned: list[tuple[Any, Tensor]] = []  # places, and what the body put there
         self.flags: list[bool] = []  # did the external require grad when it was met?
+        recorder.body_code = getattr(function, "__code__", None)  # methods know their function's
         recorder.on_lift = self.on_lift
         recorder.naming = self.naming
         recorder.on_handed, recorder.is_arithmetic = self.on_handed, self.is_arithmetic
@@ -106,6 +107,14 @@ class Recording(NumberInputs):
         self.placed = self.numbers_at_places()
         self.known_containers = self.environment.seen | given.container_ids()
         self.problems = self.run(function, given)
+
+    def escapes(self) -> set[Any] | None:
+        """The places in the body at which a value went to Python; None where the body looks at
+        nodes, which are not eager's where it is taken apart."""
+        if self.recorder.asks_for_nodes:
+            return None
+        found = [self.recorder.escapes.get(problem) for problem in self.problems]
+        return {place for place in found if place is not None}
 
     def run(self, function: Any, given: GivenArguments) -> list[str]:
         """Calls the body; returns what stands against replaying it."""

@@ -43,6 +43,7 @@ def hooks_of(tensor: Tensor) -> Any:
 class FactsSeen:
     """The part of a recorder that notes them."""
 
+    asks_for_nodes: bool
     computed: Any
     externals: list[Tensor]
     problems: list[str]
@@ -61,6 +62,7 @@ class FactsSeen:
         """Code asks for a fact."""
         if not asked_by_user():
             return
+        self.asks_for_nodes = self.asks_for_nodes or fact == "grad_fn"
         fact = IF_NONE.get(fact, fact) if is_none(tensor, fact) else fact
         if fact in FACTS:
             self.rely_on(tensor, fact)

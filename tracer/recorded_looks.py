@@ -6,6 +6,8 @@ same again.
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +37,9 @@ class Looks:
     def __init__(self) -> None:
         super().__init__()
         self.fixed: set[Var] = set()
+        self.asks_for_nodes = False  # does the body ask which op made a value, or hook it?
+        self.body_code: Any = None  # of the function that is recorded
+        self.escapes: dict[str, tuple[int, ...] | None] = {}  # by problem: where the body was
         self.answered: Tensor | None = None  # whose float was no look; see `questioned`
 
     def note_fixed(self, op: Op, inputs: Any, operands: Sequence[Any], results: Sequence[Var],
@@ -67,8 +72,28 @@ class Looks:
         if how == "float()" and self.questioned(tensor):
             self.answered = tensor
             return
-        self.problems.append(f"{how} ({place_text()}) hands a value to Python; return the tensor "
-                             "and read it outside")  # fmt: skip
+        if how == "printing" and tensor._node is not None:
+            self.asks_for_nodes = True
+        self.leave(f"{how} ({place_text()}) hands a value to Python; return the tensor and read it "
+                   "outside")  # fmt: skip
+
+    def leave(self, problem: str) -> None:
+        """What the body does now stays in Python: `escapes` says where that is."""
+        self.problems.append(problem)
+        self.escapes[problem] = self.place_in_body()
+
+    def place_in_body(self) -> tuple[int, ...] | None:
+        """Where the body is now, whichever functions it called: lines and columns of a call, from
+        its beginning to its end."""
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code is not self.body_code:
+            frame = frame.f_back
+        if frame is None:
+            return None
+        places = frame.f_code.co_positions()
+        first, last, begin, end = next(itertools.islice(places, frame.f_lasti // 2, None))
+        place = first, begin, last, end
+        return None if None in place else place
 
     def handed(self, tensor: Tensor, how: str, value: Any) -> Any:
         """Python gets `value`: no problem where it only goes into what the body returns. Where it

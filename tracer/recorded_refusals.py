@@ -25,6 +25,7 @@ class Refusals:
     def hooked(self, tensor: Tensor) -> None:
         """A hook was put on a value the body computed: it must run at every backward."""
         if self.computed(tensor):
+            self.asks_for_nodes = True
             self.refuse("a hook or retain_grad() on a value inside the function")
 
     def hook_runs(self, hook: Any) -> None:
@@ -38,6 +39,7 @@ class Refusals:
 
     def node_hooked(self) -> None:
         """As `hooked`: a module's backward hooks sit on nodes."""
+        self.asks_for_nodes = True
         self.refuse("a hook or retain_grad() on a value inside the function")
 
     def overridden(self, kind: type) -> None:

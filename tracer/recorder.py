@@ -32,6 +32,7 @@ from .recorded import (
     counts_apart,
     current_place,
     graph_name,
+    place_text,
 )
 from .recorded_checks import Checks
 from .recorded_draws import RandomStates
@@ -46,6 +47,7 @@ from .recorded_shapes import Shapes
 from .recorded_sizes import PlainSizes
 from .recorded_views import WrittenViews
 from .scalars import RunTimeNumber, is_tensor, with_plain_numbers
+from .tape import AccumulateGrad, next_sequence
 from .tensor import Tensor
 
 
@@ -73,6 +75,7 @@ class Recorder(
         self.packs_inside = False  # are there hooks inside that may change what they are given?
         self.packed: list[tuple[int, Any]] | None = None
         self.restores_history = False  # see `history_restored`
+        self.first_sequence = next_sequence()  # of nodes of this recording
         self.running: Running | None = None  # the op that runs now
         self.numbers: dict[int, int] = {}  # id of an eager graph's node -> the op it belongs to
 
@@ -264,6 +267,9 @@ class Recorder(
     def pulling(self, node: Any) -> None:
         """Backward comes to a node: what runs now belongs to the derivative of its op."""
         number = self.numbers.get(id(node)) if node is not None else None
+        if number is None and node is not None and is_from_before(node, self.first_sequence):
+            self.leave(f"backward ({place_text()}) goes through what was computed outside; compute "
+                       "it inside, or call backward() outside")  # fmt: skip
         ops = self.builder.nodes
         self.builder.origin = None if number is None else Origin(ops[number].op.name, number)
 
@@ -314,3 +320,8 @@ class Recorder(
     def differentiable_writes(self) -> bool:
         """Does a gradient flow through a write into memory from outside?"""
         return any(m.external is not None and m.recorded for m in self.memories.values())
+
+
+def is_from_before(node: Any, first: int) -> bool:
+    """Was a node of an op made before those with this number?"""
+    return node.__class__ is not AccumulateGrad and node.sequence < first

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,16 @@ import numpy as np
 from ..ir.bind import notify
 from ..ir.dims import Dim
 from ..ir.op import TABLE
+from ..ir.places import is_ours
 from ..ir.types import float64
 from .tensor import Tensor
+
+OF_FLOATS = frozenset(dir(float))
+
+
+def caller_file() -> str:
+    """The file of the code that asks for an attribute."""
+    return sys._getframe(2).f_code.co_filename
 
 
 class RunTimeNumber(Tensor):
@@ -30,6 +39,24 @@ class RunTimeNumber(Tensor):
     def __class__(self) -> type:  # type: ignore[override]
         """isinstance(lr, float) is as true while recording as it ever is."""
         return float
+
+    def __getattribute__(self, name: str) -> Any:
+        """Users find what floats have, and no more: `getattr(lr, "data", lr)` may ask."""
+        if name[0] != "_" and name not in OF_FLOATS and not is_ours(caller_file()):
+            raise AttributeError
+        return super().__getattribute__(name)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'float' object has no attribute '{name}'", name=name, obj=self)
+
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError("'float' object is not subscriptable")
+
+    def __len__(self) -> int:
+        raise TypeError("object of type 'float' has no len()")
+
+    def __iter__(self) -> Any:
+        raise TypeError("'float' object is not iterable")
 
     def __hash__(self) -> int:
         return hash(float(self))
