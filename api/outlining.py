@@ -25,9 +25,9 @@ from .body_source import definition_of, function_of, like_it
 from .hoisting import WORK, Hoist, Place, place_of
 from .live_names import NONE, Liveness, Loop, Names, Unfit, lets_errors_pass
 
-# functions that look at the names of their caller
-LOOKS_BACK = {"locals", "vars", "dir", "eval", "exec", "super", "_getframe", "currentframe",
-              "stack", "__class__"}  # fmt: skip
+# functions that look at their caller, by name, by name or attribute
+LOOKS_BACK = {"locals", "vars", "dir", "eval", "exec", "super", "__class__"}
+FRAMES = {"_getframe", "currentframe"}
 
 
 class Pieces(NamedTuple):
@@ -48,11 +48,8 @@ def in_pieces(function: Any, places: set[Place], wrap: Callable[[Any], Any]) -> 
         return found._replace(run=types.MethodType(found.run, function.__self__))
     if type(function) is not types.FunctionType or hasattr(function, "__wrapped__"):
         return whole
-    code = function.__code__
-    if not LOOKS_BACK.isdisjoint((*code.co_names, *code.co_freevars)):
-        return whole
     tree = definition_of(function)
-    if tree is None:
+    if tree is None or any(looks_back(node) for node in ast.walk(tree)):
         return whole
     outline = Outline(function, tree, frozenset(places), wrap)
     try:
@@ -199,6 +196,13 @@ class Outline:
         made.__module__, made.__qualname__ = self.function.__module__, self.function.__qualname__
         made.__name__ = f"{self.tree.name}, lines {run[0].lineno} to {run[-1].end_lineno}"
         return made
+
+
+def looks_back(node: ast.AST) -> bool:
+    """Is it the name of such a function?"""
+    if isinstance(node, ast.Name):
+        return node.id in LOOKS_BACK | FRAMES
+    return isinstance(node, ast.Attribute) and node.attr in FRAMES
 
 
 def within(place: Place, statement: ast.stmt) -> bool:
