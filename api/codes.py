@@ -133,6 +133,10 @@ CODES = (
          "each call.",
          "Compute the loss inside, or call backward() outside.",
          "loss.backward() of an argument"),
+    Code("R135", "functions of packages",
+         "The body calls something of a large package; looking through all of its code for what "
+         "may differ at the next call would take seconds.",
+         "Call it outside, or compile the functions that compute.", "plt.plot(x) in a step"),
     Code("E201", "modified by an inplace",
          "Backward needs a value that was overwritten after it was saved.",
          "clone() the value before changing it; the message names both lines."),

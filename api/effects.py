@@ -68,7 +68,7 @@ class Effects:
             self.problems.append("the body draws random numbers of Python's or NumPy's; draw with "
                                  "the library's random functions")  # fmt: skip
         for function in self.functions:
-            self.look_at(function)
+            self.problems += problems_in(function)
 
     def noting(self, warn: Any, thread: int) -> Any:
         """`warn`, which notes what one thread does: filters may hide it now, and not later."""
@@ -82,32 +82,34 @@ class Effects:
 
         return noted
 
-    def look_at(self, function: types.FunctionType) -> None:
-        closed = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
-        codes = codes_in(function.__code__)
-        read = [globals_read(code) for code in codes]
-        names = {name for code in codes for name in code.co_names}
-        guards_recursion = function.__code__.co_filename in RECURSIONS
-        for name in itertools.chain(closed, *read):
-            value = function.__globals__.get(name, getattr(builtins, name, None))
-            if name in closed:
-                value = getattr(closed[name], "cell_contents", None)
-            where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
-            if module_of(value) in CLOCKS:
-                self.problems.append(f"the body asks for the time ({where}); do so outside")
-            elif module_of(value) in REPORTS:
-                self.problems.append(f"the body logs or warns ({where}); do so outside")
-            elif is_worker(value, function.__code__) and not guards_recursion:
-                self.problems.append(f"the body works with other threads ({where}), whose ops "
-                                     "no recording sees; do so outside")  # fmt: skip
-            elif name == "id" and value is id and not guards_recursion:
-                self.problems.append(f"the body asks for the id() of objects ({where}), which "
-                                     "differ at each call; pass what it decides by")  # fmt: skip
-            elif name in FILES and value is getattr(builtins, name):
-                self.problems.append(f"the body uses open() or input() ({where}); do so outside")
-            elif asks_the_system(value, names):
-                self.problems.append(f"the body asks for files or processes ({where}), which may "
-                                     "differ at each call; do so outside")  # fmt: skip
+
+def problems_in(function: types.FunctionType) -> Iterator[str]:
+    """What the code of a function does besides tensors."""
+    closed = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
+    codes = codes_in(function.__code__)
+    read = [globals_read(code) for code in codes]
+    names = {name for code in codes for name in code.co_names}
+    guards_recursion = function.__code__.co_filename in RECURSIONS
+    where = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+    for name in itertools.chain(closed, *read):
+        value = function.__globals__.get(name, getattr(builtins, name, None))
+        if name in closed:
+            value = getattr(closed[name], "cell_contents", None)
+        if module_of(value) in CLOCKS:
+            yield f"the body asks for the time ({where}); do so outside"
+        elif module_of(value) in REPORTS:
+            yield f"the body logs or warns ({where}); do so outside"
+        elif is_worker(value, function.__code__) and not guards_recursion:
+            yield (f"the body works with other threads ({where}), whose ops no recording sees; do "
+                   "so outside")  # fmt: skip
+        elif name == "id" and value is id and not guards_recursion:
+            yield (f"the body asks for the id() of objects ({where}), which differ at each call; "
+                   "pass what it decides by")  # fmt: skip
+        elif name in FILES and value is getattr(builtins, name):
+            yield f"the body uses open() or input() ({where}); do so outside"
+        elif asks_the_system(value, names):
+            yield (f"the body asks for files or processes ({where}), which may differ at each "
+                   "call; do so outside")  # fmt: skip
 
 
 class Watched:

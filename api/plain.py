@@ -35,6 +35,11 @@ def is_pythons(module: str | None) -> bool:
     return is_library(module) and (module or "").split(".")[0] in sys.stdlib_module_names
 
 
+def is_installed(file: Any) -> bool:
+    """Does a file belong to a package that was installed?"""
+    return isinstance(file, str) and ("site-packages" in file or "dist-packages" in file)
+
+
 def is_built_in(kind: type) -> bool:
     """A class of Python's or NumPy's own, whose objects have no attributes that Python sets."""
     return (kind.__module__ or "").split(".")[0] in ("builtins", "numpy")

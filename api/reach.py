@@ -3,10 +3,11 @@
 Values are found by looking at code: closure cells and globals, of the function and of the functions
 it names; items of containers; attributes of objects, classes and Python modules.
 
-Note [Names]
-    Of an object of the user's only the attributes count that some code in sight names: a trainer
-    may keep books that the body never opens. Code that asks by computed names (`getattr`, `vars`)
-    may read all. What runs without being named (`__mul__`, `forward`) is in sight with its class.
+Note [Packages]
+    A body that calls something of a large package (plots, tables, symbols) can reach most of its
+    code, which took many seconds to look through. Nearly always something is met there that keeps
+    the body in Python: then the rest of installed packages is not looked at, nor is it beyond
+    MAX_INSTALLED functions. Code of the user's own always is.
 
 Note [Large arrays]
     Comparing a large array at every call would take longer than most calls. A body that names one
@@ -19,7 +20,9 @@ from __future__ import annotations
 import array
 import collections
 import functools
+import itertools
 import random
+import sys
 import types
 import weakref
 from collections.abc import Sequence
@@ -27,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from .effects import problems_in
 from .guards import (
     Absent,
     Attributes,
@@ -42,9 +46,10 @@ from .guards import (
 )
 from .ir.op import Op
 from .ir.places import is_ours
+from .named import Everything, Names, Owner
 from .odd_places import enter_standard, follow
 from .places import Cell, Entry, Findings, Item, Slot
-from .plain import is_built_in, is_library, is_plain, is_pythons, space_of
+from .plain import is_built_in, is_installed, is_library, is_plain, is_pythons, space_of
 from .quiet_code import codes_in, globals_read, set_by_methods
 from .reach_optimizers import visit_optimizer
 from .surroundings import Surroundings, module_hooks
@@ -52,55 +57,18 @@ from .tracer.tensor import Tensor
 from .varying import Varying
 
 MAX_OBJECTS = 100_000
+MAX_INSTALLED = 3_000
+MAX_NESTED = 40
 MAX_ITEMS = 4096  # of one list
 MAX_BYTES = 4096  # of an array
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 REGISTERED = ("_parameters", "_buffers", "_modules")
-COMPUTED_NAMES = {"getattr", "hasattr", "vars", "__dict__", "eval", "exec", "globals", "attrgetter",
-                  "asdict", "astuple", "copy", "deepcopy"}  # fmt: skip
 CONTENTS = (set, bytearray, array.array, np.ndarray)
 CACHES = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary)  # hold nothing by themselves
 GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
 WRAPPED = {property: "fget", staticmethod: "__func__", classmethod: "__func__",
            functools.cached_property: "func"}  # fmt: skip
-
-
-class Names:
-    """See Note [Names]."""
-
-    def __init__(self) -> None:
-        self.known: set[str] = {"forward", "backward", "setup_context", "vjp"}  # called by name
-        self.all = False
-
-    def add(self, code: types.CodeType) -> None:
-        self.known.update(code.co_names)
-        self.all = self.all or not COMPUTED_NAMES.isdisjoint(code.co_names)
-
-    def __contains__(self, name: Any) -> bool:
-        return self.all or name in self.known or (name[:2] == "__" and name[-2:] == "__")
-
-
-class Everything:
-    """Names that may be read by code that is not in sight: the library's own."""
-
-    all = True
-
-    def __contains__(self, name: Any) -> bool:
-        return True
-
-
-class Owner:
-    """Something with attributes: `enter` is called with each, once a name for it is known."""
-
-    def __init__(self, space: Any, names: Any, enter: Any):
-        self.space, self.names, self.enter = space, names, enter
-        self.met: set[Any] = set()
-
-    def unmet(self) -> list[tuple[Any, Any]]:
-        found = [(k, v) for k, v in self.space.items() if k in self.names and k not in self.met]
-        self.met.update(name for name, _ in found)
-        return found
 
 
 class Reach:
@@ -123,12 +91,15 @@ class Reach:
         self.keep: list[Any] = []  # so that no id in `seen` is used again
         self.names = Names()
         self.owners: list[Owner] = []
+        self.installed = 0  # functions and classes of packages
+        self.nested, self.later = 0, list[Any]()  # Python's stack is not endless
         self.depth = 0  # of containers that are being looked through
         self.replaceable: set[int] = set()  # ids of buffers that methods set
         self.named: set[int] = set()  # ids of classes that code names: it may make objects of them
         self.guards.append(Surroundings(self.names))
         self.visit(function)
         self.visit_all((*beside, *module_hooks()))
+        self.catch_up()
         # arguments that the body also reaches by a name of its own
         self.reached = [k for k, leaf in enumerate(leaves)
                         if id(leaf) in self.seen and not is_plain(leaf)]  # fmt: skip
@@ -139,11 +110,13 @@ class Reach:
 
     def follow_names(self) -> None:
         """Code found by one name may name more of what was met before."""
+        self.catch_up()
         size = None
         while size != (size := (len(self.names.known), self.names.all, len(self.owners))):
             for owner in list(self.owners):
                 for name, value in owner.unmet():
                     owner.enter(owner.space, name, value)
+            self.catch_up()
 
     # --- values of all kinds ---
 
@@ -153,13 +126,25 @@ class Reach:
         if len(self.seen) > MAX_OBJECTS:
             self.problem(f"the body can reach more than {MAX_OBJECTS:,} objects")
             return
+        if self.nested > MAX_NESTED:
+            self.later.append(value)
+            return
         self.seen.add(id(value))
         self.keep.append(value)
+        self.nested += 1
+        self.visit_kind(value)
+        self.nested -= 1
+
+    def catch_up(self) -> None:
+        """Visits what was too far from where the search began."""
+        while self.later:
+            self.visit(self.later.pop())
+
+    def visit_kind(self, value: Any) -> None:
         if isinstance(value, Tensor):
             if value.__dict__:
                 self.guards.append(Attributes(value, self.names))
-            return
-        if isinstance(value, types.FunctionType):
+        elif isinstance(value, types.FunctionType):
             self.visit_function(value)
         elif isinstance(value, type):
             self.visit_class(value)
@@ -204,12 +189,27 @@ class Reach:
             if is_pythons(function.__module__):  # `singledispatch` closes over functions of users
                 self.visit_closure(function, but=CACHES)
             return
+        if is_installed(function.__code__.co_filename):
+            if not self.problems:
+                self.problems += itertools.islice(problems_in(function), 1)
+            if self.has_enough(function.__code__.co_filename):
+                return
         self.guards += [Code(function), Attributes(function, self.names)]
         self.owners.append(Owner(function.__dict__, self.names, self.enter_attribute))
         self.visit_closure(function)
         self.visit_names(function.__code__, function.__globals__)
         self.visit_all(function.__defaults__ or ())
         self.visit_all((function.__kwdefaults__ or {}).values())
+
+    def has_enough(self, file: Any) -> bool:
+        """Is it of no use to look at code in this file? See Note [Packages]."""
+        if not is_installed(file):
+            return False
+        self.installed += 1
+        if self.installed == MAX_INSTALLED:
+            self.problem(f"the body can reach more than {MAX_INSTALLED:,} functions of packages "
+                         f"({file}); call them outside")  # fmt: skip
+        return bool(self.problems)
 
     def visit_closure(self, function: types.FunctionType, but: Any = ()) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -255,6 +255,8 @@ class Reach:
         if is_library(cls.__module__):
             if "forward" in space:  # code that a user may replace for all modules of a kind
                 self.find(Entry(space, "forward", False), space["forward"])
+            return
+        if self.has_enough(getattr(sys.modules.get(cls.__module__), "__file__", None)):
             return
         self.visit(type(cls))
         self.guards.append(ClassBody(cls, space, self.names))

@@ -88,7 +88,7 @@ class Looks:
         frame: Any = sys._getframe(1)
         while frame is not None and frame.f_code is not self.body_code:
             frame = frame.f_back
-        if frame is None:
+        if frame is None or not hasattr(frame.f_code, "co_positions"):  # Python 3.10
             return None
         places = frame.f_code.co_positions()
         first, last, begin, end = next(itertools.islice(places, frame.f_lasti // 2, None))
