@@ -499,7 +499,7 @@ def test_windows_of_small_tensors_are_not_worth_it(monkeypatch):
         postponed.append(y.__class__ is not torch.Tensor)
         return y * float(y.sum()) + len(postponed)
 
-    compiled = torch.compile(function)
+    compiled = torch.compile(function, numerics="strict")  # which is not taken apart
     for shape in ((4,), (4,), (4,), (4000,), (4000,), (4000,), (4,)):
         x = torch.linspace(0, 1, *shape)
         before = len(postponed)
