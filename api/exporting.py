@@ -51,7 +51,7 @@ def export(function: Any, folder: Any) -> str:
 
 def exportable(function: Any) -> tuple[Any, Any]:
     """The one segment of the newest trace, and its compiled graphs."""
-    trace = function.latest()
+    trace = function.latest(whole=True)
     segments = trace.segments()
     if len(segments) > 1:
         places = {str(s.place) for s in segments if s.place is not None}

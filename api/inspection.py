@@ -41,11 +41,12 @@ class Inspected:
     casting: Mapping[Any, Any] = MappingProxyType({})  # by dtype; see Note [Calls inside autocast]
     failure: Failure | None = None
 
-    def all_traces(self) -> list[Any]:
-        """Its traces, and then those of pieces of its body and of calls inside autocast."""
+    def all_traces(self, whole: bool = False) -> list[Any]:
+        """Its traces, and then those of pieces of its body, but for `whole`, and of calls inside
+        autocast."""
         own = [trace for traces in self.traces.values() for trace in traces]
-        others = (*self.body.pieces.functions, *self.casting.values())
-        return own + [t for function in others for t in function.all_traces()]
+        others = (*(() if whole else self.body.pieces.functions), *self.casting.values())
+        return own + [t for function in others for t in function.all_traces(whole)]
 
     def newest(self) -> Any:
         """The trace made last, or None."""
@@ -58,8 +59,8 @@ class Inspected:
         return ("trace", "forward", "backward", "passes", "kernels", "llvm", "llvm-opt", "asm",
                 "listing")  # fmt: skip
 
-    def latest(self) -> Any:
-        found = self.all_traces()
+    def latest(self, whole: bool = False) -> Any:
+        found = self.all_traces(whole)
         if not found:
             why = next(iter(self.refusals.values()), "call it first")
             raise RuntimeError(f"{self.name} has no compiled trace: {why}")

@@ -516,6 +516,20 @@ def test_numbers_that_differ_are_not_recorded_for_ever():
     assert len(traces) <= 10
 
 
+def test_a_library_is_made_of_whole_functions_only(tmp_path):
+    def f(x):
+        y = x * 2
+        logs.append(float(y.sum()))
+        return y + 1
+
+    compiled = torch.compile(f)
+    for _ in range(3):
+        compiled(torch.ones(2))
+    with pytest.raises(RuntimeError, match="no compiled trace: float"):
+        compiled.export(str(tmp_path / "library"))
+    assert "[R101]" in compiled.explain() and compiled.dump("llvm")
+
+
 def test_backward_of_what_was_computed_outside():
     w = torch.ones(3, requires_grad=True)
 
