@@ -66,9 +66,8 @@ class GivenArguments:
             made = twins.pop()  # those around others come first, and go
             if sys.getrefcount(made) > 2:  # the variable here, and the argument of the count
                 kept.append(made)
-        for holder in referrers(*kept) if kept else ():
-            if holder is not kept:
-                put(holder, owners)
+        for holder in referrers(kept) if kept else ():
+            put(holder, owners)
 
     def container_ids(self) -> set[int]:
         """The containers that can be changed, by id."""

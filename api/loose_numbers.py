@@ -28,10 +28,10 @@ def replace_loose(numbers: Loose) -> None:
         if not held:
             return
         fixed = []
-        for holder in referrers(*held):
+        for holder in referrers(held):
             if type(holder) is tuple or type(holder) is frozenset:
                 fixed.append(holder)
-            elif holder is not held and holder is not fixed:
+            elif holder is not fixed:
                 put(holder, values)
         # in their place others are put that are like them but for the numbers
         values = {id(holder): type(holder)(values.get(id(item), item) for item in holder)

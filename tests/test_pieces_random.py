@@ -137,12 +137,12 @@ def check_seeds(first):
         assert close(got, want), f"seed {seed}\n{text}\ncompiled: {got}\neager:    {want}"
 
 
-@pytest.mark.parametrize("first", range(0, 32, 8))
+@pytest.mark.parametrize("first", [0, 8])
 def test_bodies_are_as_they_are_written(first):
     check_seeds(first)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(32, 400, 8))
+@pytest.mark.parametrize("first", range(16, 400, 8))
 def test_more_bodies_are_as_they_are_written(first):
     check_seeds(first)

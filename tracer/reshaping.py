@@ -77,7 +77,7 @@ def keep_views(target: Tensor, step: Any) -> None:
         back = op, dict(size=size, stride=stride, offset=start, base_stride=attrs["stride"]), 0
     else:
         back = views.view_op, {"size": tuple(target.shape)}, 0  # some sizes of 1 came or went
-    for view in referrers(target):
+    for view in referrers([target]):
         if type(view) is View and view.base is target:
             view.chain = (back, *view.chain)
 

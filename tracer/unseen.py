@@ -53,7 +53,7 @@ def make_base(tensor: Tensor) -> None:
     finally:
         state.top, state.grad_enabled, state.inference = top, mode, inference
     if may_have_views:
-        for view in referrers(tensor):
+        for view in referrers([tensor]):
             if type(view) is View and view.base is tensor:
                 view.base, view.chain = base, (steps[1], *view.chain)
     tensor._view = View(base, (steps[1],), tensor.storage_.version)
