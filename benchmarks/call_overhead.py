@@ -43,6 +43,10 @@ def in_the_middle(x):
     return x * x.sum().item()
 
 
+def in_python(x):
+    return x * float(x.sum())
+
+
 def branched(x, y):
     return x * y if x.sum() > 0 else x + y
 
@@ -127,7 +131,7 @@ def result_cases(grad):
     writes, source = compiled(into), torch.ones(4)
     base = compiled(lambda x: x)
     held = compiled(lambda x: x.tanh())
-    number = compiled(lambda x: x * float(x.sum()))
+    number = compiled(in_python)
     return {
         "argument as a result": (lambda: given(x, y), 2),
         "identity": (lambda: base(x), 1),
