@@ -26,7 +26,6 @@ from .graph_function import GraphFunction
 from .ir import interp
 from .ir.bind import interpreting, state
 from .ir.graph import Graph
-from .outlining import Pieces, in_pieces
 from .pytree import flatten
 from .runtime import fastcall, layout, watch
 from .runtime.expected import Argument, Array, Fixed, Float
@@ -40,6 +39,15 @@ from .unpacking import taking_apart
 WORTH = 1 << 16  # elements of a step's results, on average
 MAX_LIKE = 4  # kinds of calls that are known again
 NOTHING = layout.python_function("Py_IsInitialized")  # an entry that does nothing
+
+
+class Pieces(NamedTuple):
+    """What runs instead of a body, and the functions that it calls; `is_clean`: nothing else but
+    what must be is left to Python."""
+
+    run: Any
+    functions: tuple[Any, ...] = ()
+    is_clean: bool = False
 
 
 class Body:
@@ -61,10 +69,8 @@ class Body:
 
     def __call__(self, key: Any, args: Any, kwargs: Any) -> Any:
         self.calls += 1
-        if self.postpones is None:
-            self.postpones = not asks_for_types(Environment(self.function, []).functions())
         self.take_apart()
-        if self.pieces.is_clean or not self.postpones or not self.pays.get(key, True):
+        if self.pieces.is_clean or not self.may_postpone() or not self.pays.get(key, True):
             if key not in self.eager and len(self.eager) < MAX_LIKE:
                 self.eager[key] = like(args, kwargs)
             return self.pieces.run(*args, **kwargs)
@@ -77,6 +83,12 @@ class Body:
                 deferral.close()
                 if key not in self.pays:
                     self.judge(key, *before)
+
+    def may_postpone(self) -> bool:
+        """Is there nobody who would tell a postponed tensor by its type?"""
+        if self.postpones is None:
+            self.postpones = not asks_for_types(Environment(self.function, []).functions())
+        return self.postpones
 
     def is_eager(self, args: Any, kwargs: Any) -> bool:
         """Is it a call whose body is known to run eagerly?"""
@@ -97,6 +109,8 @@ class Body:
         """See Note [Pieces of a body]."""
         if self.wrap is None or not self.escapes or self.settings.strict:
             return  # strictly, gradients are summed in eager's order, by which pieces do not go
+        from .outlining import in_pieces  # few bodies need it
+
         wrap, self.wrap = self.wrap, None  # once
         try:
             self.pieces = in_pieces(self.function, self.escapes, wrap)

@@ -355,10 +355,13 @@ class CompiledFunction(Inspected, LikeFunction):
         return trace
 
     def new_body(self) -> Body:
+        return Body(self.function, self.name, self.warn_of_fault, self.settings, self.piece)
+
+    def piece(self, function: Any) -> CompiledFunction:
+        """A piece of the body; see Note [Pieces of a body] in outlining.py."""
         from .pieces import Piece
 
-        wrap = functools.partial(Piece, options=self.options)
-        return Body(self.function, self.name, self.warn_of_fault, self.settings, wrap)
+        return Piece(function, self.options)
 
     def drop_oldest(self) -> None:
         """Forgets the kind of call that was not seen for longest."""

@@ -19,8 +19,9 @@ import ast
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
+from .bodies import Pieces
 from .body_source import definition_of, function_of, like_it
 from .hoisting import WORK, Hoist, Place, place_of
 from .live_names import NONE, Liveness, Loop, Names, Unfit, lets_errors_pass
@@ -28,15 +29,6 @@ from .live_names import NONE, Liveness, Loop, Names, Unfit, lets_errors_pass
 # functions that look at their caller, by name, by name or attribute
 LOOKS_BACK = {"locals", "vars", "dir", "eval", "exec", "super", "__class__"}
 FRAMES = {"_getframe", "currentframe"}
-
-
-class Pieces(NamedTuple):
-    """What runs instead of a body, and the functions that it calls; `is_clean`: nothing else but
-    what must be is left to Python."""
-
-    run: Any
-    functions: tuple[Any, ...] = ()
-    is_clean: bool = False
 
 
 def in_pieces(function: Any, places: set[Place], wrap: Callable[[Any], Any]) -> Pieces:

@@ -25,8 +25,7 @@ class Refusals:
     def hooked(self, tensor: Tensor) -> None:
         """A hook was put on a value the body computed: it must run at every backward."""
         if self.computed(tensor):
-            self.asks_for_nodes = True
-            self.refuse("a hook or retain_grad() on a value inside the function")
+            self.node_hooked()
 
     def hook_runs(self, hook: Any) -> None:
         """Backward inside the function runs a hook of a tensor or node from outside."""
