@@ -26,6 +26,7 @@ from ..ir.program import (
 )
 from . import (
     draws,  # noqa: F401  enters its template
+    edges,
     expand_frames,  # noqa: F401  enters its rules
     expand_order,  # noqa: F401  enters its rules
     expand_scatter,  # noqa: F401  enters its rules
@@ -123,6 +124,7 @@ class Assembler:
         trust(self.plan, self.kernels)
         tally.merge(self.plan, self.kernels, kept)
         self.tails = tails.find(self.plan, self.kernels, kept)
+        edges.merge(self.plan, self.kernels, self.tails)
         self.sharing = Sharing(self.plan, self.kernels, self.tails)
         self.last_check = last_check(self.plan, self.kernels)
 

@@ -202,7 +202,7 @@ class Emission(Cascade):
         nest = self.nest
         known: dict[int, Scalar] = {}
         if nest.form == "map":
-            return [self.map_part(known)]
+            return [self.map_part(known), *self.row_ends(known)]
         parts = []
         for t, effects in enumerate(self.kernel.passes):
             if self.kernel.between[t]:
@@ -211,6 +211,11 @@ class Emission(Cascade):
                 parts.append(self.row_part(t, effects, known))
         parts.append(Part(before=self.straight(self.kernel.between[-1], known)))
         return parts
+
+    def row_ends(self, known: dict[int, Scalar]) -> list[Part]:
+        """What a map writes once for each of its innermost loops; see edges.py."""
+        ends = self.kernel.between[-1]
+        return [Part(before=self.straight(ends, known))] if ends else []
 
     def map_part(self, known: dict[int, Scalar]) -> Part:
         nest = self.nest

@@ -35,7 +35,7 @@ class VectorEmission(Vectors, Emission):
             low, high = ("%lo", "%hi") if self.flat else ("0", self.size(self.axis))
             before = self.capture(lambda: self.prepare(effects, known, {}, [self.axis]))
             text, _ = self.line_of_vectors("0", effects, low, high, known)
-            return [Part(before + text)]
+            return [Part(before + text), *self.row_ends(known)]
         parts = []
         self.head += "".join(self.cleared(i) for i, instr in enumerate(self.kernel.instrs)
                              if instr.kind == TALLY)  # fmt: skip

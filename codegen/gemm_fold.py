@@ -40,6 +40,12 @@ class Fold:
         return merged(tuple((count, a) for count, a, _ in self.k))
 
     @property
+    def span(self) -> int:
+        """Elements of B from the first to the last that is read."""
+        strides = [(count, dims[-1]) for count, *dims in (*self.k, *self.columns)]
+        return 1 + sum((count - 1) * abs(stride) for count, stride in strides)
+
+    @property
     def along(self) -> int:
         """Which side of B has the longer runs."""
         return ALONG_K if run(self.k) > run(self.columns) else ALONG_COLUMNS

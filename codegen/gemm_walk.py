@@ -14,6 +14,7 @@ Invariant: an element of C sums its products by blocks of k, in order, whatever 
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cache
 
@@ -22,6 +23,10 @@ from .gemm_tile import Tile, broadcast, lanes_below, multiply_add, phis
 from .llvm import SHORT
 from .render import render
 from .target import DEFAULT, Target
+
+FEWEST = 96  # columns for which panels are read again
+MANY = 32  # cells that are even enough for any threads
+START = 16  # columns whose sums take as long as what a cell begins with
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,31 @@ class Walk:
         vectors = -(-m // self.lanes)
         return vectors * self.lanes * k + core.slack + k * 8 // core.size + 64
 
-    def cell_columns(self, m: int, n: int) -> int:
-        """Enough for each block of a panel to be used often, few enough for all threads."""
+    def cell_columns(self, m: int, n: int, kept: int) -> int:
+        """Enough for each block of a panel to be used often, few enough for all threads and for
+        L2, which has room for the windows of `kept`; of those, with which the busier of two threads
+        has the least to do."""
         parts = -(-self.cells // self.strips(m)[1]) if self.by_strips else self.cells
-        return max(64, min(self.most_columns, -(-n // (parts * 32)) * 32))
+        room = max(FEWEST, min(self.most_columns, kept // 16 * 16))
+        most = max(64, min(room, -(-n // (parts * 32)) * 32))
+        if n >= MANY * most:
+            return most
+        return min(range(most, most // 2, -16), key=lambda columns: self.busier(m, n, columns))
+
+    def busier(self, m: int, n: int, columns: int) -> int:
+        """Columns of strips that one of two threads computes at most, who take cells from both
+        ends. A cell costs as much as `START` columns more, to read the panels again."""
+        strips, ranges = self.strips(m)[1], -(-n // columns)
+        per = -(-strips // min(-(-self.cells // ranges), strips))
+        costs = deque(
+            min(per, strips - s) * (-(-min(columns, n - first) // self.rows) * self.rows + START)
+            for first in range(0, n, columns) for s in range(0, strips, per)
+        )  # fmt: skip
+        ends = [0, 0]
+        while costs:
+            at = ends.index(min(ends))
+            ends[at] += costs.pop() if at else costs.popleft()
+        return max(ends)
 
     # --- lines of tiles ---
 

@@ -32,6 +32,7 @@ NEAR = 4  # strides up to this are loaded whole and picked from
 # Runs below this length, of this weight per element at most, and so many elements in all, are left
 # to LLVM's vectoriser (im2col of LeNet's layers: 3 and 8 times faster).
 SHORT_RUN, PLAIN, MANY = 32, 8, 1 << 15
+SHORT = 4  # vectors of a row that ends evenly if it can: masked stores take as long as many others
 FOLDS = 3  # reductions side by side that leave registers for wide vectors
 
 
@@ -53,9 +54,9 @@ def can_vectorise(nest: Nest) -> bool:
     if not nest.loops or nest.tiled:
         return False
     short = nest.form == "map" and len(nest.loops) > 1 and nest.loops[-1] < SHORT_RUN
-    if short and nest.kernel.points > MANY and nest.kernel.weight() <= PLAIN:
-        return False
     axis = axis_of(nest)
+    if short and nest.kernel.points > MANY and weight_along(nest, axis) <= PLAIN:
+        return False
     for i, instr in enumerate(nest.kernel.instrs):
         if instr.kind == MODIFY:
             return False
@@ -65,6 +66,14 @@ def can_vectorise(nest: Nest) -> bool:
         if any(axis in nest.varies[o] for _, o in found):
             return False
     return True
+
+
+def weight_along(nest: Nest, axis: int) -> int:
+    """Cost per element, roughly: of what varies along the axis."""
+    return sum(
+        1 if instr.node is None else cost(instr.node)
+        for instr, loops in zip(nest.kernel.instrs, nest.varies) if axis in loops
+    )  # fmt: skip
 
 
 class Vectors(Lines):
@@ -90,7 +99,16 @@ class Vectors(Lines):
         folds = max(sum(kernel.instrs[i].kind == FOLD for i in p) for p in kernel.passes)
         if crossed or weight > HUGE or (self.nest.form == "column" and folds > FOLDS):
             return self.register
-        return self.register * (2 if weight > HEAVY or folds > FOLDS else 4)
+        return self.even(self.register * (2 if weight > HEAVY or folds > FOLDS else 4))
+
+    def even(self, most: int) -> int:
+        """Narrower vectors for short rows of a map, if they leave nothing for masks."""
+        size, lanes = self.nest.loops[self.axis], most
+        if self.nest.form != "map" or len(self.nest.loops) == 1 or size >= SHORT * most:
+            return most
+        while size % lanes and lanes > self.register:
+            lanes //= 2
+        return most if size % lanes else lanes
 
     def tail_lanes(self) -> int:
         """Lanes of the loop over what is left: a register with a mask, or 1."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from wengert.codegen import gemm
+from wengert.codegen import gemm, gemm_fold
 from wengert.codegen.epilogue import Epilogue
 from wengert.codegen.gemm_fold import Fold
 from wengert.codegen.gemm_walk import walk
@@ -96,8 +96,40 @@ def test_strips_of_rows_cover_all(target):
 
 def test_many_strips_are_shared_out_before_columns():
     described = walk("float", Target())
-    assert described.cell_columns(512, 392) >= 392
-    assert described.cell_columns(16, 392) < 392 / 4
+    assert described.cell_columns(512, 392, 10_000) >= 392
+    assert described.cell_columns(16, 392, 10_000) < 392 / 4
+
+
+def test_cells_are_few_and_even():
+    """480 columns at a time would leave a cell of 128 to one thread, and of 32."""
+    described = walk("float", Target())
+    assert described.cell_columns(256, 1568, 10_000) == 400  # 400, 400, 400, 368
+    assert described.cell_columns(128, 6272, 10_000) == 448  # fourteen of them
+    assert described.cell_columns(64, 100_352, 10_000) == described.most_columns
+
+
+def test_windows_of_a_cell_stay_in_cache():
+    described = walk("float", Target())
+    assert 96 <= described.cell_columns(512, 6272, 150) <= 144
+    assert described.cell_columns(512, 6272, 10) <= 96
+
+
+def test_memory_of_windows(rng):
+    image = rng.standard_normal((2, 3, 9, 11)).astype(np.float32)
+    product = forward(np.zeros((4, 3, 3, 2), np.float32), image, (3, 2), (1, 1))
+    assert product.fold.span == 3 * 9 * 11  # of one image
+    assert gemm_fold.gathered(product).fold.span == image.size
+
+
+@pytest.mark.parametrize("channels", [14, 29, 57])
+def test_blocks_of_k_are_as_long_as_each_other(matmul, rng, channels):
+    """k of 126, 261 (one more than a block and a bit) and 513."""
+    image = rng.standard_normal((1, channels, 6, 7)).astype(np.float32)
+    weight = rng.standard_normal((20, channels, 3, 3)).astype(np.float32)
+    want = wanted(weight, image, (3, 3), (1, 1))
+    got = matmul(forward(weight, image, (3, 3), (1, 1)), gemm.Walked)(
+        weight, image, np.full(want.shape, np.nan, np.float32))  # fmt: skip
+    np.testing.assert_allclose(got, want, rtol=0, atol=2e-4)
 
 
 def test_windows_are_walked_where_there_are_enough(rng):
