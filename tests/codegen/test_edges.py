@@ -59,7 +59,7 @@ def test_wide_borders_and_rows_of_other_loops_have():
 
 
 def test_short_rows_end_without_masks():
-    """Rows of 56 are seven vectors of eight, not one of 32 and three with masks."""
+    """Rows of 112 are seven vectors of sixteen, not three of 32 and two with masks."""
     f = compiled(lambda x: F.pad(x, (1, 1)))
-    f(torch.randn(64, 56))
+    f(torch.randn(64, 112))
     assert "masked.store" not in f.dump("llvm")
