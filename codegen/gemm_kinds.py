@@ -163,6 +163,11 @@ class Packed(Kernel):
         super().__init__(p, target)
 
     @property
+    def adds(self) -> bool:
+        """May tiles be added to what C holds? Long sums are, block by block of k."""
+        return True
+
+    @property
     def masks(self) -> str:
         """Lines that give a mask per vector: its lanes that are below %cols."""
         lanes = self.tile.lanes
@@ -249,10 +254,11 @@ class Packed(Kernel):
         fresh = m.emit(f"load {t.vector}, ptr %from.{where}.{v}, align {size}", t.element)
         site = Site(s, Scalar(fresh, dtype), f"%row.{where}", f"%column.{where}.{v}", "%batch",
                     valid, self.product.swapped)  # fmt: skip
-        old = site.load_at(f"%to.{where}.{v}", dtype)
-        total = m.emit(f"fadd {t.vector} {fresh.text}, {old.value.text}", t.element)
-        cond = f"select i1 %adding, {t.vector} {total.text}, {t.vector} {fresh.text}"
-        site.value = Scalar(m.emit(cond, t.element), dtype)
+        if self.adds:
+            old = site.load_at(f"%to.{where}.{v}", dtype)
+            total = m.emit(f"fadd {t.vector} {fresh.text}, {old.value.text}", t.element)
+            cond = f"select i1 %adding, {t.vector} {total.text}, {t.vector} {fresh.text}"
+            site.value = Scalar(m.emit(cond, t.element), dtype)
         site.store_at(checked(self.epilogue.emit(site), self), f"%to.{where}.{v}")
         self.calls.update(dict.fromkeys(s.calls))
         return s.text()
@@ -271,6 +277,10 @@ class Walked(Packed):
     @staticmethod
     def can(p: Matmul) -> bool:
         return Packed.can(p) and gathered(p).fold is not None
+
+    @property
+    def adds(self) -> bool:
+        return self.product.accumulate
 
     @property
     def slot_bytes(self) -> int:

@@ -141,7 +141,7 @@ def enter_alone(build: Any, packed: gemm.Packed, then: str, light: bool) -> str:
     if packed.epilogue is None:
         return packed.symbol
     whole = identity("alone", packed.symbol, packed.product.swapped, packed.extras, then,
-                     build.target)  # fmt: skip
+                     packed.adds, build.target)  # fmt: skip
     name = "g" + whole[:20]
     write = partial(alone_text, name, packed, build.target)
     build.add_module(name, Module(write, whole, (name,), (packed.symbol,), light))
