@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..ir.graph import Node, Var
+from ..ir.graph import Var
 from .affine import Strided
 from .classify import JOIN, MAP
 from .cluster import Cluster
@@ -26,27 +26,33 @@ WIDEST = 4  # elements of a border: each is a store
 def merge(plan: Scheduler, kernels: dict[Cluster, Kernel], tails: Iterable[Cluster]) -> None:
     """Lets kernels write the borders of their rows; `tails` are written by products."""
     taken = set(tails)
-    for cluster in plan.clusters:
-        if cluster.kind == JOIN:
-            merge_parts(plan, kernels, cluster.members[0], taken)
+    wholes: dict[Var, dict[Var, Strided]] = {}
+    for var, (whole, region) in plan.inside.items():
+        if plan.home[var] in kernels:
+            wholes.setdefault(whole, {})[var] = region
+    for whole, parts in wholes.items():
+        if plan.home[whole].kind == JOIN:
+            merge_parts(plan, kernels, whole, parts, taken)
 
 
-def merge_parts(plan: Scheduler, kernels: dict[Cluster, Kernel], node: Node, taken: set[Cluster],
-                ) -> None:  # fmt: skip
-    parts = {var: region for var, (whole, region) in plan.inside.items()
-             if whole is node.outputs[0] and plan.home[var] in kernels}  # fmt: skip
+def merge_parts(plan: Scheduler, kernels: dict[Cluster, Kernel], whole: Var,
+                parts: dict[Var, Strided], taken: set[Cluster]) -> None:  # fmt: skip
+    borders = {}
+    for var in parts:
+        constant = stored_constant(kernels[plan.home[var]])
+        if constant is not None:
+            borders[var] = constant
     for inside, rows in parts.items():
         host = plan.home[inside]
-        if host in taken or host.kind != MAP or not runs_of(rows):
+        if inside in borders or host in taken or host.kind != MAP or not runs_of(rows):
             continue
-        for var, border in parts.items():
+        for var in [v for v in borders if beside(rows, parts[v])]:
             home = plan.home[var]
-            if home is host or home not in kernels or not beside(rows, border):
-                continue
-            joined = with_border(kernels[host], kernels[home], node.outputs[0], rows, border)
+            joined = with_border(kernels[host], kernels[home], borders[var], whole, rows,
+                                 parts[var])  # fmt: skip
             if joined is not None:
                 kernels[host] = joined
-                del kernels[home]
+                del kernels[home], borders[var]
 
 
 def runs_of(region: Strided) -> bool:
@@ -62,12 +68,11 @@ def beside(rows: Strided, border: Strided) -> bool:
     return border.shape[-1] <= WIDEST and first in (-border.shape[-1], rows.shape[-1])
 
 
-def with_border(host: Kernel, guest: Kernel, whole: Var, rows: Strided, border: Strided,
-                ) -> Kernel | None:  # fmt: skip
+def with_border(host: Kernel, guest: Kernel, constant: list[Instr], whole: Var, rows: Strided,
+                border: Strided) -> Kernel | None:  # fmt: skip
     """The kernel of the rows with the border's stores after each of them, if it has such rows."""
     found = row_store(host, whole, rows)
-    constant = stored_constant(guest)
-    if found is None or constant is None:
+    if found is None:
         return None
     store, along = found
     access = store.access
