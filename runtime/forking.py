@@ -6,8 +6,10 @@ Locks that are held for moments are taken before a fork and given back after it,
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -38,14 +40,32 @@ def renew(in_child: Callable[[], None]) -> None:
 LOADED_LATE = {__name__.partition(".")[0], "jinja2", "markupsafe", "llvmlite", "numpy"}
 
 
+TEMPLATES = "_jinja2_module_templates"  # what jinja2 calls the packages of compiled ones
+
+
+def _is_ours(name: str) -> bool:
+    root = name.partition(".")[0]
+    return root in LOADED_LATE or root.startswith(TEMPLATES)
+
+
 def _is_importing() -> bool:
-    """Is such a module half loaded? A child would wait for the thread that loads it."""
-    for name in list(sys.modules):
-        if name.partition(".")[0] in LOADED_LATE:
-            spec = getattr(sys.modules.get(name), "__spec__", None)
-            if getattr(spec, "_initializing", False):
-                return True
-    return False
+    """Is such a module half loaded, or looked for by another thread?
+
+    A child would wait for the thread that loads it.
+    """
+    for name in filter(_is_ours, list(sys.modules)):
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        if getattr(spec, "_initializing", False):
+            return True
+    return any(map(_is_ours, _locked_elsewhere()))
+
+
+def _locked_elsewhere() -> list[str]:
+    """Modules whose locks other threads hold, as from when they are looked for on."""
+    locks = getattr(importlib._bootstrap, "_module_locks", {})  # type: ignore[attr-defined]
+    held = [(name, lock()) for name, lock in list(locks.items())]
+    return [name for name, lock in held
+            if getattr(lock, "owner", None) not in (None, threading.get_ident())]  # fmt: skip
 
 
 wait_while(_is_importing)

@@ -1,5 +1,7 @@
 """Forks, threads that come and go, exit, Ctrl-C and no memory: state stays whole."""
 
+import contextlib
+import importlib
 import os
 import sys
 import threading
@@ -63,6 +65,7 @@ stop.set(); thread.join()
 
 
 @pytest.mark.parametrize("name, waits", [("wengert.half", True), ("jinja2.half", True),
+                                         ("_jinja2_module_templates_7f.tmpl_half", True),
                                          ("someone.half", False)])  # fmt: skip
 def test_forks_wait_for_modules_that_are_half_loaded(monkeypatch, name, waits):
     """A child would wait for the thread that loads them, which it does not have."""
@@ -73,6 +76,36 @@ def test_forks_wait_for_modules_that_are_half_loaded(monkeypatch, name, waits):
     assert not forking._is_importing()
     monkeypatch.setitem(sys.modules, name, module)
     assert forking._is_importing() is waits
+
+
+@pytest.mark.parametrize("name, waits", [("wengert.slow", True), ("slow_one", False)])
+def test_forks_wait_for_modules_that_are_looked_for(monkeypatch, name, waits):
+    """Their locks are held before there is a module."""
+    from wengert.runtime import forking
+
+    asked, go_on = threading.Event(), threading.Event()
+
+    class Finder:
+        def find_spec(self, wanted, path=None, target=None):
+            if wanted == name:
+                asked.set()
+                go_on.wait()
+
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    thread = threading.Thread(target=try_import, args=(name,))
+    thread.start()
+    try:
+        assert asked.wait(20)
+        assert forking._is_importing() is waits
+    finally:
+        go_on.set()
+        thread.join()
+    assert not forking._is_importing()
+
+
+def try_import(name):
+    with contextlib.suppress(ImportError):
+        importlib.import_module(name)
 
 
 def test_threads_come_and_go():
