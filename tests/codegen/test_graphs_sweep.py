@@ -45,6 +45,11 @@ TIED = {"gru_grad", "gru_loop", "lstm_grad", "lstm_loop", "rnn_grad", "rnn_loop"
         "resample_adjoint"}  # fmt: skip
 
 
+# Sizes below which values count as of this size: gradients that are differences of larger sums.
+# Of attention over rows of 133 NumPy's are 5e-6 from those in float64, compiled ones 2e-6.
+CANCELLING = {"scaled_dot_product_attention": 0.5}
+
+
 def shared(names, part):
     """One op in `part` for every run, the others for `-m slow`."""
     rare = [zlib.crc32(name.encode()) % part for name in names]
@@ -205,7 +210,9 @@ def in_order(case):
 
 @pytest.mark.parametrize("name", shared([n for n in native_ops() if n not in TIED], 96))
 def test_odd_sizes(name):
-    check_calls(TABLE[name], "float32", list(resized(TABLE[name])), once)
+    least = CANCELLING.get(name, 0.1)
+    check_calls(TABLE[name], "float32", list(resized(TABLE[name])),
+                lambda graph, arrays: check(graph, arrays, runs=1, least=least))  # fmt: skip
 
 
 # --- extreme values --------------------------------------------------------------------------
