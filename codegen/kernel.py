@@ -49,6 +49,11 @@ class Instr:
     limit: int = 0  # of an index that is checked
     sure: bool = False  # is it known to be in range? See trusted.py
 
+    @property
+    def weight(self) -> int:
+        """Cost per point, roughly."""
+        return cost(self.node) if self.node is not None else 1
+
 
 @dataclass(eq=False)
 class Kernel:
@@ -78,7 +83,7 @@ class Kernel:
 
     def weight(self) -> int:
         """Cost per point, roughly."""
-        return sum(cost(i.node) if i.node is not None else 1 for i in self.instrs)
+        return sum(i.weight for i in self.instrs)
 
 
 class Lowering:

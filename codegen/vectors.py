@@ -70,10 +70,8 @@ def can_vectorise(nest: Nest) -> bool:
 
 def weight_along(nest: Nest, axis: int) -> int:
     """Cost per element, roughly: of what varies along the axis."""
-    return sum(
-        1 if instr.node is None else cost(instr.node)
-        for instr, loops in zip(nest.kernel.instrs, nest.varies) if axis in loops
-    )  # fmt: skip
+    instrs = zip(nest.kernel.instrs, nest.varies)
+    return sum(instr.weight for instr, loops in instrs if axis in loops)
 
 
 class Vectors(Lines):

@@ -38,8 +38,6 @@ def renew(in_child: Callable[[], None]) -> None:
 
 # ours, and what we load when it is first needed
 LOADED_LATE = {__name__.partition(".")[0], "jinja2", "markupsafe", "llvmlite", "numpy"}
-
-
 TEMPLATES = "_jinja2_module_templates"  # what jinja2 calls the packages of compiled ones
 
 
