@@ -29,9 +29,17 @@ class Epilogue:
     def probe(self, dtype: str) -> tuple[str, bool]:
         """Its lines for one element, which say all of it, and whether it calls functions."""
         s = LLVMReader(dtype)
-        result = self.emit(Site(s, s.load("%c", dtype), "%row", "%column", "%batch", 1, False))
-        s.store(result, "%c")
+        s.store(self._once(s, s.load("%c", dtype)), "%c")
         return s.text(), bool(s.calls)
+
+    def copies(self, dtype: str) -> bool:
+        """Are elements stored as they are? Then a kernel does better without it."""
+        s = LLVMReader(dtype)
+        value = s.load("%c", dtype)
+        return self._once(s, value) == value
+
+    def _once(self, s: LLVMReader, value: Scalar) -> Scalar:
+        return self.emit(Site(s, value, "%row", "%column", "%batch", 1, False))
 
 
 @dataclass

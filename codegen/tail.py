@@ -54,9 +54,11 @@ class Tail:
         keys = dict.fromkeys((r.access.var, r.access.offset) for r in self.reads.values())
         return {key: f"extra{k}" for k, key in enumerate(keys)}
 
-    def epilogue(self) -> Epilogue:
+    def epilogue(self) -> Epilogue | None:
+        """None where elements are only renamed, as the result of a convolution is."""
         names = self.names()
-        return Epilogue(tuple(names.values()), lambda site: self.emit(site, names))
+        made = Epilogue(tuple(names.values()), lambda site: self.emit(site, names))
+        return None if made.copies(self.result.dtype.name) else made
 
     def emit(self, site: Site, names: dict[Any, str]) -> Any:
         known: dict[int, Any] = {}

@@ -173,7 +173,7 @@ def product_info(build: Any, name: str, node: Node, product: gemm.Matmul, tail: 
     number = build.plan.number[node]
     nodes = {number, *(tail.kernel.nodes if tail else ())} - {-1}
     text = f"{node.op.name} {describe_product(product)} ({kind})"
-    if tail is not None:
+    if product.epilogue is not None:
         text += "\nthen " + describe(tail.kernel, build.name_of)
     traffic = sum(o.type.nbytes for o in operands)
     return KernelInfo(name, "matmul", text, tuple(sorted(nodes)), traffic,
