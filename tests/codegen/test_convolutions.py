@@ -105,6 +105,14 @@ def test_no_windows_are_stored():
     assert len(arenas) == 2 and max(arenas) < 9 * x.numel() * 4 / 2
 
 
+@pytest.mark.parametrize("items, channels, outputs, side", [
+    (3, 40, 20, 19), (2, 300, 7, 14), (5, 8, 60, 9),
+])  # fmt: skip
+def test_points_of_several_images(items, channels, outputs, side):
+    """Columns of a packed product are cut where images are not."""
+    close(lambda x, w: F.conv2d(x, w), (items, channels, side, side), (outputs, channels, 1, 1))
+
+
 def test_results_are_stored_as_they_are():
     """A result that only gets another shape is no tail, which tiles would go through memory for."""
     x, w = torch.randn(2, 16, 20, 20), torch.randn(24, 16, 1, 1)
