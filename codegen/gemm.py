@@ -34,6 +34,7 @@ __all__ = [
 
 NARROW = 128  # columns that are few, where caches have room
 WIDEST = 64  # columns of a direct kernel's tile: as many of B's are read row by row
+LONG = 160  # sums that are worth walking, however many rows would share what is copied
 
 
 def orientations(p: Matmul) -> list[Matmul]:
@@ -173,16 +174,21 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
 
 
 def is_walked(p: Matmul, target: Target) -> bool:
-    """Are there windows enough, for an A that is turned as a whole before they are read?
+    """Are there windows enough, for an A that is turned as a whole before they are read? And are
+    sums longer than windows that are copied would be used?
 
     GF/s of one thread of a Zen 4 without AVX-512, walked and packed: 512x49x4608 45 and 52,
-    64x147x100352 55 and 61, 256x196x2304 67 and 67, 512x392x4608 74 and 75.
+    64x147x100352 55 and 61, 256x196x2304 67 and 67, 512x392x4608 74 and 75. Of short sums:
+    512x4608x49 64 and 81, 512x4608x98 68 and 82, 512x4608x147 80 and 83, 64x576x64 67 and 74,
+    32x8192x27 47 and 57, 32x8192x72 67 and 67, 16x150x100 54 and 33.
     """
     if target.roomy:
         return True
     q = gathered(p)
     small = q.m * q.k * SIZE[ELEMENT[p.dtype]] <= target.l2
-    return target.vector_bits == 256 and (q.n >= 192 or small)
+    if target.vector_bits != 256 or q.k <= min(q.m, LONG):
+        return False
+    return q.n >= 192 or small
 
 
 def is_streamed(p: Matmul, target: Target) -> bool:

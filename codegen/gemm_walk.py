@@ -68,10 +68,12 @@ class Walk:
 
     def cell_columns(self, m: int, n: int, kept: int) -> int:
         """Enough for each block of a panel to be used often, few enough for all threads and for
-        L2, which has room for the windows of `kept`; of those, with which the busier of two threads
+        L2, half of which has room for the windows of `kept` (if all of it has none for the fewest,
+        they come from afar for each strip anyway); of those, with which the busier of two threads
         has the least to do."""
         parts = -(-self.cells // self.strips(m)[1]) if self.by_strips else self.cells
-        room = max(FEWEST, min(self.most_columns, kept // 16 * 16))
+        stay = 2 * kept >= FEWEST
+        room = max(FEWEST, min(self.most_columns, kept // 16 * 16)) if stay else self.most_columns
         most = max(64, min(room, -(-n // (parts * 32)) * 32))
         if n >= MANY * most:
             return most

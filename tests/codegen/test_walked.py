@@ -111,7 +111,8 @@ def test_cells_are_few_and_even():
 def test_windows_of_a_cell_stay_in_cache():
     described = walk("float", Target())
     assert 96 <= described.cell_columns(512, 6272, 150) <= 144
-    assert described.cell_columns(512, 6272, 10) <= 96
+    assert described.cell_columns(512, 6272, 50) <= 96
+    assert described.cell_columns(512, 6272, 10) > 400  # none would stay
 
 
 def test_memory_of_windows(rng):
@@ -142,3 +143,11 @@ def test_windows_are_walked_where_there_are_enough(rng):
     assert gemm.choose(forward(large, image, (3, 3), (1, 1)), Target()) is gemm.Packed
     many = rng.standard_normal((8, 600, 9, 9)).astype(np.float32)
     assert gemm.choose(forward(large, many, (3, 3), (1, 1)), Target()) is gemm.Walked
+
+
+def test_windows_of_short_sums_are_packed(rng):
+    """Each is copied for many rows, and has few products to hide its way to memory behind."""
+    image = rng.standard_normal((2, 5, 30, 30)).astype(np.float32)
+    for rows, kind in ((48, gemm.Packed), (32, gemm.Walked)):  # sums of 45
+        weight = np.zeros((rows, 5, 3, 3), np.float32)
+        assert gemm.choose(forward(weight, image, (3, 3), (1, 1)), Target()) is kind
