@@ -162,13 +162,14 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
         return Tall
     if Strips in kinds and is_cut_in_strips(p, target):
         return Strips
-    if Dot in kinds and ((short < 16 and p.k >= 32) or (short < 48 and p.k >= 256)):
+    if Dot in kinds and ((short < 16 and p.k >= 32) or (short <= 48 and p.k >= 256)):
         return Dot
     if Blocked in kinds and is_read_once(p, target):
         return Blocked
     if Tall in kinds and is_tall(p, target):
         return Tall
-    if Direct in kinds and (p.k == 0 or b_bytes <= 2**17 or is_skinny(p, target)):
+    near = b_bytes <= 2**17 and not is_scattered(p, target)
+    if Direct in kinds and (p.k == 0 or near or is_skinny(p, target)):
         return Direct
     return Packed
 
@@ -209,16 +210,26 @@ def is_cut_in_strips(p: Matmul, target: Target) -> bool:
     strips, unless it is stored by columns. An A that is stored by columns is packed, unless B is
     small. Small products of a B stored by columns are strips on any CPU:
     packing takes ten times as long where nearly all is edges (20 x 20 x 24: 4.2 us, strips 0.3).
+    So are few rows of long sums, of float32 while B stays near (one thread of a Zen 4 without
+    AVX-512, GF/s of strips, dot and packed, of float64 32x256x784 36, 30, 34, 32x4096x784 33, 23,
+    30, 48x48x4096 39, 28, 35, 32x32x512 36, 38, 29; of float32 4096x32x784 71, 52, 55, 32x256x784
+    73, 70, 68, 16x1024x1024 50, 53, 48), and few columns of a large A (strips, direct and packed:
+    4096x32x784 77, 79, 58, 10000x48x128 78, 61, 69, 2048x64x2048 72, 68, 72; of 24 columns 66, 73,
+    46; of float64 1024x48x1024 33, 31, 36).
     """
     q, size = next(q for q in orientations(p) if Strips.can(q)), SIZE[ELEMENT[p.dtype]]
     short = min(q.m, q.n)
     if q.b[1] != 1 and q.flops < 2**18:
         return short > 1 and (short >= 16 or q.k < 32)
+    b_bytes = q.k * q.n * size
+    if not target.roomy and Dot.can(q) and 16 <= short <= 48 and q.k >= 256:
+        return size == 8 or (max(q.m, q.n) >= 128 and b_bytes < 4 * target.l2)
+    if not target.roomy and q.n > 24 and q.n * size <= 192 and q.a[1] == 1 and q.b[1] == 1:
+        return q.m * q.k * size > 2**17
     if not target.roomy or (q.m * q.k * size > target.l2 * 3 // 4 and q.n > NARROW):
         return False
     if q.b[1] != 1:
         return short >= 16
-    b_bytes = q.k * q.n * size
     if q.m > 24:
         # short sums are mostly stores, of which strips make whole lines
         short = q.k <= 32 and q.m * q.n * size > 2**17
@@ -266,7 +277,12 @@ def is_read_once(p: Matmul, target: Target) -> bool:
 
 
 def is_tall(p: Matmul, target: Target) -> bool:
-    """Are there few columns for an A that is stored by columns and does not stay in cache?"""
+    """Are there few columns for an A that is stored by columns and does not stay in cache?
+
+    GF/s of one thread of a Zen 4 without AVX-512, tall, direct and packed: 10000x48x128 TN 81, 61
+    and 69, 300x64x3000 85, 35 and 74; where A's columns meet, 2048x48x2048 74, 30 and 55,
+    2048x64x2048 53, 22 and 59.
+    """
     q = next(q for q in orientations(p) if Tall.can(q))
     size = SIZE[ELEMENT[p.dtype]]
     if q.m * q.k * size <= 2**18:
@@ -275,7 +291,25 @@ def is_tall(p: Matmul, target: Target) -> bool:
         return q.n <= NARROW and q.k > 128
     if q.n * size % 32 and is_skinny(p, target):
         return False
-    return q.n * size <= 96 if Tall.is_slow(q) else q.n * size <= 256 and q.k > 128
+    slow = 192 if target.l2 >= 2**20 else 96
+    if Tall.is_slow(q):
+        return q.n * size <= slow
+    return q.n * size <= 256 and (q.k > 128 or (q.k >= 64 and q.m * q.k * size > target.l2))
+
+
+def is_scattered(p: Matmul, target: Target) -> bool:
+    """Would a direct kernel read B from so many places that copies of it pay, though it is small?
+
+    GF/s of one thread of a Zen 4 without AVX-512, direct and packed: 1024x1024x32 49 and 80,
+    1024x1024x16 54 and 74, 1024x1024x8 42 and 38, 64x1024x64 50 and 79, 1000x250x32 68 and 78,
+    1000x250x16 75 and 71, 1024x64x32 85 and 75.
+    """
+    if target.roomy or not any(map(Direct.can, orientations(p))):
+        return False
+    q = next(q for q in orientations(p) if Direct.can(q))
+    if q.n <= WIDEST or q.k <= 8:
+        return False
+    return meet(q.b[0], q) or (q.k > 16 and q.flops > 2**22)
 
 
 def is_skinny(p: Matmul, target: Target) -> bool:
@@ -292,7 +326,7 @@ def is_skinny(p: Matmul, target: Target) -> bool:
     size = SIZE[ELEMENT[p.dtype]]
     if q.a[0] == 1 and q.n <= WIDEST and q.k <= 128:  # what a tile reads of A stays in L1
         return True
-    return short < 24 and b * size <= 2**20 and short**3 * (a + b) * size < 2**32
+    return short <= 24 and b * size <= 2**20 and short**3 * (a + b) * size < 2**32
 
 
 def emit(p: Matmul, target: Target = DEFAULT, kind: type[Kernel] | None = None) -> KernelText:

@@ -222,7 +222,13 @@ def test_other_targets_compile(name, bits, registers):
     ((2, 64, 2048), "NN", "blocked"), ((3, 256, 200), "NN", "direct"),
     ((512, 1, 784), "TN", "row"), ((512, 1, 784), "NN", "dot"), ((1, 10, 512), "NN", "direct"),
     ((16, 16, 10000), "NN", "deep"), ((32, 32, 10000), "TN", "deep"),
-    ((16, 16, 1000), "NN", "direct"),
+    ((16, 16, 1000), "NN", "direct"), ((4096, 32, 784), "NN", "strips"),
+    ((4096, 24, 784), "NN", "direct"), ((4096, 60, 784), "NN", "packed"),
+    ((4096, 32, 784), "NT", "strips"), ((16, 1024, 1024), "NT", "dot"),
+    ((10000, 48, 128), "TN", "tall"), ((2048, 32, 784), "TN", "packed"),
+    ((1024, 1024, 32), "NN", "packed"), ((1024, 1024, 8), "NN", "direct"),
+    ((1024, 64, 32), "NN", "direct"), ((1000, 250, 32), "NN", "packed"),
+    ((1000, 250, 16), "NN", "direct"),
 ])  # fmt: skip
 def test_choice(rng, shape, layouts, kind):
     m, n, k = shape
@@ -317,6 +323,22 @@ def test_blocks_of_a_have_no_gaps(target):
 def test_rows_that_meet_are_packed_sooner_in_small_caches(m, n, l2, kind):
     product = gemm.Matmul("product", "float32", m, n, n, (n, 1), (n, 1), (n, 1))
     assert gemm.choose(product, Target(l2=l2)).kind == kind
+
+
+@pytest.mark.parametrize("n,l2,kind", [
+    (48, 1 << 20, "tall"), (64, 1 << 20, "packed"), (48, 1 << 19, "packed"), (24, 1 << 19, "tall"),
+])  # fmt: skip
+def test_columns_that_meet_are_packed_sooner_in_small_caches(n, l2, kind):
+    product = gemm.Matmul("product", "float32", 2048, n, 2048, (1, 2048), (n, 1), (n, 1))
+    assert gemm.choose(product, Target(l2=l2)).kind == kind
+
+
+@pytest.mark.parametrize("shape,kind", [((32, 4096, 784), "strips"), ((48, 48, 4096), "strips"),
+                                        ((128, 10, 512), "dot")])  # fmt: skip
+def test_choice_of_doubles_along_k(shape, kind):
+    m, n, k = shape
+    product = gemm.Matmul("product", "float64", m, n, k, (k, 1), (1, k), (n, 1))
+    assert gemm.choose(product).kind == kind
 
 
 def test_slices_of_columns_where_a_stays_in_cache():
