@@ -132,6 +132,8 @@ class Core:
         self.pack_columns = 8 * t.columns
         self.slack = 64  # elements after a block, into which the last transposed rows may spill
         self.block_elements = self.block_rows * self.block_k + self.slack
+        # rows of a turned A that are asked for while it is packed (2048 x 64 x 2048: 60 -> 64 GF/s)
+        self.rows_ahead = 8
         self.gap = 8  # of k, between panels of B: or all would meet in the same sets of the cache
         # each takes LLVM up to 20 ms; a later one that fits is taken
         few = replace(t, rows=t.rows * 2 // 3)
