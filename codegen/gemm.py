@@ -168,8 +168,9 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
         return Blocked
     if Tall in kinds and is_tall(p, target):
         return Tall
-    near = b_bytes <= 2**17 and not is_scattered(p, target)
-    if Direct in kinds and (p.k == 0 or near or is_skinny(p, target)):
+    if Direct in kinds and (p.k == 0 or is_skinny(p, target)):
+        return Direct
+    if Direct in kinds and b_bytes <= 2**17 and not is_scattered(p, target):
         return Direct
     return Packed
 
@@ -291,9 +292,8 @@ def is_tall(p: Matmul, target: Target) -> bool:
         return q.n <= NARROW and q.k > 128
     if q.n * size % 32 and is_skinny(p, target):
         return False
-    slow = 192 if target.l2 >= 2**20 else 96
     if Tall.is_slow(q):
-        return q.n * size <= slow
+        return q.n * size <= (192 if target.l2 >= 2**20 else 96)
     return q.n * size <= 256 and (q.k > 128 or (q.k >= 64 and q.m * q.k * size > target.l2))
 
 
@@ -304,10 +304,8 @@ def is_scattered(p: Matmul, target: Target) -> bool:
     1024x1024x16 54 and 74, 1024x1024x8 42 and 38, 64x1024x64 50 and 79, 1000x250x32 68 and 78,
     1000x250x16 75 and 71, 1024x64x32 85 and 75.
     """
-    if target.roomy or not any(map(Direct.can, orientations(p))):
-        return False
     q = next(q for q in orientations(p) if Direct.can(q))
-    if q.n <= WIDEST or q.k <= 8:
+    if target.roomy or q.n <= WIDEST or q.k <= 8:
         return False
     return meet(q.b[0], q) or (q.k > 16 and q.flops > 2**22)
 

@@ -21,8 +21,9 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("m, n, k", [(128, 256, 784), (64, 60, 1024), (784, 256, 128), (8, 8, 8),
-                                     (1, 512, 784), (16, 1024, 1024), (47, 300, 300)])  # fmt: skip
+@pytest.mark.parametrize("m, n, k", [(128, 256, 784), (64, 60, 1024), (64, 48, 1024), (8, 8, 8),
+                                     (784, 256, 128), (1, 512, 784), (16, 1024, 1024),
+                                     (47, 300, 300)])  # fmt: skip
 def test_only_what_any_plan_has_is_expected(layout, m, n, k):
     graph = graph_of(LAYOUTS[layout], torch.randn(m, k), torch.randn(k, n))
     early = {module.identity for module in expected(graph, DEFAULT)}
