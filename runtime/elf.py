@@ -28,7 +28,7 @@ class LinkError(RuntimeError):
     """Object code that cannot be linked."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Section:
     """Bytes to be loaded; `data` is None for zeros. `address` is the linker's."""
 
@@ -40,7 +40,7 @@ class Section:
     address: int = 0
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Symbol:
     """A name for a place, or for something elsewhere if `section` is None."""
 
@@ -59,7 +59,7 @@ class Symbol:
         return self.section.address + self.value
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Relocation:
     """A place in a section that depends on where a symbol will be."""
 
@@ -70,9 +70,9 @@ class Relocation:
     addend: int
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Object:
-    """What an object file holds."""
+    """What an object file holds; of its symbols, those that somebody can ask for."""
 
     sections: list[Section]
     symbols: list[Symbol]
@@ -95,17 +95,22 @@ def read(data: bytes) -> Object:
         for i, header in enumerate(headers)
         if (section := _section(data, header, name(header[0]))) is not None
     }
-    symbols: list[Symbol] = []
-    for header in headers:
-        if header[1] == SYMTAB:
-            symbols = _symbols(data, header, _names(data, headers[header[6]]), sections)
-    relocations = [
-        Relocation(sections[header[7]], offset, info & 0xFFFFFFFF, symbols[info >> 32], addend)
+    listed = [
+        (sections[header[7]], *entry)
         for header in headers
         if header[1] == RELA and header[7] in sections
-        for offset, info, addend in RELOCATION.iter_unpack(data[header[4] : header[4] + header[5]])
+        for entry in RELOCATION.iter_unpack(data[header[4] : header[4] + header[5]])
     ]
-    return Object(list(sections.values()), symbols, relocations)
+    symbols: dict[int, Symbol] = {}
+    for header in headers:
+        if header[1] == SYMTAB:
+            used = {info >> 32 for _, _, info, _ in listed}
+            symbols = _symbols(data, header, _names(data, headers[header[6]]), sections, used)
+    relocations = [
+        Relocation(section, offset, info & 0xFFFFFFFF, symbols[info >> 32], addend)
+        for section, offset, info, addend in listed
+    ]
+    return Object(list(sections.values()), list(symbols.values()), relocations)
 
 
 def _section(data: bytes, header: tuple[int, ...], name: str) -> Section | None:
@@ -125,17 +130,24 @@ def _section(data: bytes, header: tuple[int, ...], name: str) -> Section | None:
 
 
 def _symbols(
-    data: bytes, header: tuple[int, ...], name: Callable[[int], str], sections: dict[int, Section]
-) -> list[Symbol]:
-    found = []
-    for at, info, other, index, value, size in SYMBOL.iter_unpack(
-        data[header[4] : header[4] + header[5]]
-    ):
-        if index == COMMON or (index == ABSOLUTE and info >> 4 != LOCAL):
+    data: bytes,
+    header: tuple[int, ...],
+    name: Callable[[int], str],
+    sections: dict[int, Section],
+    used: set[int],
+) -> dict[int, Symbol]:
+    """By number, those that can be seen from outside and those that relocations use: the rest,
+    most of them, are names of labels."""
+    found = {}
+    entries = SYMBOL.iter_unpack(data[header[4] : header[4] + header[5]])
+    for number, (at, info, other, index, value, size) in enumerate(entries):
+        binding = info >> 4
+        if index == COMMON or (index == ABSOLUTE and binding != LOCAL):
             raise LinkError(f"{name(at)}: common and absolute symbols are not supported")
-        found.append(
-            Symbol(name(at), sections.get(index), value, size, info >> 4, info & 15, other & 3)
-        )
+        if binding != LOCAL or number in used:
+            found[number] = Symbol(
+                name(at), sections.get(index), value, size, binding, info & 15, other & 3
+            )
     return found
 
 

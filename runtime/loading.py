@@ -70,7 +70,7 @@ def ahead(work: Iterable[_Work]) -> None:
         if not _may_begin():
             return  # who loads it compiles it
         _waiting.extend(work)
-        for _ in range(min(_compilers() - len(_compiling), len(_waiting))):
+        for _ in range(min(threads.available_cpus() - len(_compiling), len(_waiting))):
             if not _begun(_compile, _compiling):
                 return
 
@@ -182,12 +182,6 @@ def unwritten(module: Any) -> tuple[cache.Unwritten, jit.Options]:
     """A module as `cache.build` takes it."""
     options = jit.LIGHT if module.light else jit.DEFAULT
     return cache.Unwritten(module.identity, lambda: module.text), options
-
-
-@once
-def _compilers() -> int:
-    """How many threads compile; asked once, because the answer lies in several files."""
-    return threads.available_cpus()
 
 
 class Code:

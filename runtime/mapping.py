@@ -97,7 +97,7 @@ class Mapped:
             struct.pack_into("<Hi", image, at, 0x25FF, 8 * number - (at + 6))
         for relocation in item.relocations:
             self.apply(image, relocation)
-        ctypes.memmove(self.start, bytes(image), self.size)
+        ctypes.memmove(self.start, (ctypes.c_char * self.size).from_buffer(image), self.size)
         rights = mmap.PROT_READ | mmap.PROT_EXEC
         if libc().mprotect(self.start, self.fixed, rights):
             raise LinkError("memory for code can't be made executable")

@@ -245,7 +245,13 @@ def available_cpus() -> int:
         cpus = len(os.sched_getaffinity(0))
     else:
         cpus = os.cpu_count() or 1
-    return max(1, math.ceil(min(cpus, _cgroup_share(Path("/")))))
+    return max(1, math.ceil(min(cpus, _own_share())))
+
+
+@cache
+def _own_share() -> float:
+    """What the cgroups of this process let it use; kept, for the answer lies in several files."""
+    return _cgroup_share(Path("/"))
 
 
 def _cgroup_share(root: Path) -> float:

@@ -226,8 +226,13 @@ def _changes() -> Iterable[tuple[str, Words, Callable[[], Any]]]:
     yield "a set's end", of_set(numbers_seen), numbers_seen.clear
     yield "defaults", of_function(set_cell), lambda: setattr(set_cell, "__defaults__", (1,))
     owner = _Owner()
-    for _ in range(40):  # long enough for the interpreter to specialise the store
-        words = of_attributes(owner)
-        yield "an attribute", words, lambda: setattr(owner, "value", owner.value + 1000)
+
+    def set_attribute() -> None:
+        owner.value = owner.value + 1000
+
+    for _ in range(2):  # before the interpreter specialises the store, and after
+        yield "an attribute", of_attributes(owner), set_attribute
+        for _ in range(40):
+            set_attribute()
     yield "the class", of_class(owner), lambda: setattr(owner, "__class__", _Other)
     yield "all attributes", of_attributes(owner), lambda: setattr(owner, "__dict__", {})

@@ -106,7 +106,7 @@ class Adam(Optimizer):
         if h.amsgrad:
             square = kept["max_exp_avg_sq"].maximum_(square)
         scale = square.sqrt().div_(correction).add_(h.eps)
-        param.addcdiv_(mean, scale, value=-(h.lr / (1 - h.beta1**step)))
+        param.addcdiv_(mean, scale, value=h.lr / (h.beta1**step - 1))
 
 
 class AdamW(Adam):
