@@ -15,7 +15,7 @@ so results do not depend on the number of threads.
 from __future__ import annotations
 
 from .gemm_base import ELEMENT, SIZE, Kernel, KernelText, Matmul
-from .gemm_blocked import Blocked, Tall, meet
+from .gemm_blocked import WAY, Blocked, Tall, meet
 from .gemm_core import core_symbol, core_text, fold_symbol, fold_text, turn_symbol
 from .gemm_deep import Deep
 from .gemm_fold import gathered
@@ -151,10 +151,10 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
         raise ValueError(f"{p.name}: C has strides {p.c}; one of them must be 1, so copy it first")
     if Walked in kinds and p.fold is not None and is_walked(p, target):
         return Walked
-    short, b_bytes = min(p.m, p.n), p.k * max(p.m, p.n) * SIZE[ELEMENT[p.dtype]]
+    b_bytes = p.k * max(p.m, p.n) * SIZE[ELEMENT[p.dtype]]
     if Row in kinds and is_streamed(p, target):
         return Row
-    if Flipped in kinds and is_flipped(p):
+    if Flipped in kinds and is_flipped(p, target):
         return Flipped
     if Deep in kinds and is_deep(p):
         return Deep
@@ -162,7 +162,7 @@ def choose(p: Matmul, target: Target = DEFAULT, in_place: bool = False) -> type[
         return Tall
     if Strips in kinds and is_cut_in_strips(p, target):
         return Strips
-    if Dot in kinds and ((short < 16 and p.k >= 32) or (short <= 48 and p.k >= 256)):
+    if Dot in kinds and is_along_sums(p):
         return Dot
     if Blocked in kinds and is_read_once(p, target):
         return Blocked
@@ -223,8 +223,11 @@ def is_cut_in_strips(p: Matmul, target: Target) -> bool:
     if q.b[1] != 1 and q.flops < 2**18:
         return short > 1 and (short >= 16 or q.k < 32)
     b_bytes = q.k * q.n * size
-    if not target.roomy and Dot.can(q) and 16 <= short <= 48 and q.k >= 256:
-        return size == 8 or (max(q.m, q.n) >= 128 and b_bytes < 4 * target.l2)
+    if not target.roomy and Dot.can(q) and short <= 48:
+        if q.n == short:
+            return fills_strips(q, target)
+        if q.k >= 256:
+            return short >= 16 and (size == 8 or (q.n >= 128 and b_bytes < 4 * target.l2))
     if not target.roomy and q.n > 24 and q.n * size <= 192 and q.a[1] == 1 and q.b[1] == 1:
         return q.m * q.k * size > 2**17
     if not target.roomy or (q.m * q.k * size > target.l2 * 3 // 4 and q.n > NARROW):
@@ -241,14 +244,50 @@ def is_cut_in_strips(p: Matmul, target: Target) -> bool:
     return b_bytes > 2**17 and q.m > 1 and b_bytes <= room
 
 
-def is_flipped(p: Matmul) -> bool:
+def fills_strips(q: Matmul, target: Target) -> bool:
+    """Do few columns fill strips of two vectors better than a dot kernel is filled by its sums?
+
+    GF/s of one thread of a Zen 3, dot, strips and packed, 512 rows, B stored by columns. For 16:
+    sums of 40 44, 89, 61, of 200 50, 64, 49, of 512 65, 86, 63; 20 columns: 49, 57, 47; 76, 63, 52;
+    66, 62, 51; 24 columns: 50, 71, 62; 57, 48, 48; 76, 73, 63; 40 columns: 49, 76, 71; 55, 57, 59;
+    65, 76, 72; 8 columns: 45, 63, 37; 55, 36, 26; 60, 51, 26; 5 columns of 16 27, 19, 13.
+    """
+    pair = 2 * target.lanes(ELEMENT[q.dtype])
+    filled = q.n / (-(-q.n // pair) * pair)
+    filled *= 1.4 if 2 * q.n <= pair else 1  # a single vector
+    reached = ((32, 0.45), (64, 0.55), (160, 0.72))  # of the peak, by dot kernels of shorter sums
+    return q.n > 1 and filled >= next((share for most, share in reached if q.k < most), 0.82)
+
+
+def is_along_sums(p: Matmul) -> bool:
+    """Are sums long, and one side so short that little would share what is packed?"""
+    short = min(p.m, p.n)
+    long = 256 if p.m == short else 64
+    return (short < 16 and p.k >= 32) or (short <= 48 and p.k >= long)
+
+
+def is_flipped(p: Matmul, target: Target) -> bool:
     """Would vectors along the rows of C be short, and can they lie along the columns?
 
     GF/s of one thread of a Sapphire Rapids, flipped, the best otherwise, MKL, OpenBLAS:
     512x10x128 TN 157, 73, 77, 124; 1024x16x1024 TN 96, 70, 80, 72; 64x10x256 TN 145, 83, 70, 79.
+
+    Where vectors have 256 bits they are short only if the last of two would have lanes to spare,
+    many of them where B's rows meet; where they do so in half of the sets they never are (a Zen 3,
+    flipped and tall or direct, TN: 1000x6x1000 65 and 39, 784x10x784 67 and 52, 1000x14x1000 81 and
+    67, 1000x8x1000 57 and 67, 256x16x128 64 and 92, 1024x16x1024 38 and 67, 1024x12x1024 53 and 43,
+    1024x15x1024 38 and 58, 2048x10x4096 14 and 22, 2048x12x512 42 and 49, 2048x16x2048 22 and 47;
+    of float64 1000x5x1000 31 and 23, 512x10x128 20 and 30, 2048x10x2048 6 and 18).
     """
     q = next(q for q in orientations(p) if Flipped.can(q))
-    return q.m <= 16 and q.n >= 48 and q.flops >= 2**14
+    if q.m > 16 or q.n < 48 or q.flops < 2**14:
+        return False
+    lanes = target.lanes(ELEMENT[p.dtype])
+    if target.roomy:
+        return True
+    if q.m >= 2 * lanes or meet(q.b[0], q, 2 * WAY):
+        return False
+    return -q.m % lanes >= (lanes // 2 if meet(q.b[0], q) else 1)
 
 
 def is_deep(p: Matmul) -> bool:
@@ -282,7 +321,7 @@ def is_tall(p: Matmul, target: Target) -> bool:
 
     GF/s of one thread of a Zen 4 without AVX-512, tall, direct and packed: 10000x48x128 TN 81, 61
     and 69, 300x64x3000 85, 35 and 74; where A's columns meet, 2048x48x2048 74, 30 and 55,
-    2048x64x2048 53, 22 and 59.
+    2048x64x2048 53, 22 and 59. On a Zen 3 2048x5x2048 20, 12 and 15.
     """
     q = next(q for q in orientations(p) if Tall.can(q))
     size = SIZE[ELEMENT[p.dtype]]
@@ -290,7 +329,7 @@ def is_tall(p: Matmul, target: Target) -> bool:
         return False
     if target.roomy:
         return q.n <= NARROW and q.k > 128
-    if q.n * size % 32 and is_skinny(p, target):
+    if q.n * size % 32 and is_skinny(p, target) and not meet(q.a[1], q):
         return False
     if Tall.is_slow(q):
         return q.n * size <= (192 if target.l2 >= 2**20 else 96)

@@ -214,7 +214,7 @@ def test_other_targets_compile(name, bits, registers):
     ((8, 1024, 1024), "NN", "packed"), ((5, 1024, 1024), "NN", "blocked"),
     ((8, 1000, 1000), "NN", "blocked"), ((16, 2048, 2048), "NN", "packed"),
     ((16, 512, 512), "NN", "blocked"), ((8, 256, 256), "NN", "direct"),
-    ((1024, 16, 1024), "TN", "flipped"), ((784, 32, 784), "TN", "tall"),
+    ((1024, 16, 1024), "TN", "tall"), ((784, 32, 784), "TN", "tall"),
     ((784, 10, 784), "TN", "flipped"), ((784, 32, 128), "TN", "direct"),
     ((1024, 48, 1024), "TN", "packed"), ((784, 3, 784), "TN", "row"),
     ((2048, 16, 1024), "NN", "direct"), ((5, 512, 784), "NN", "blocked"),
@@ -228,7 +228,11 @@ def test_other_targets_compile(name, bits, registers):
     ((10000, 48, 128), "TN", "tall"), ((2048, 32, 784), "TN", "packed"),
     ((1024, 1024, 32), "NN", "packed"), ((1024, 1024, 8), "NN", "direct"),
     ((1024, 64, 32), "NN", "direct"), ((1000, 250, 32), "NN", "packed"),
-    ((1000, 250, 16), "NN", "direct"),
+    ((1000, 250, 16), "NN", "direct"), ((1024, 8, 1024), "TN", "tall"),
+    ((2048, 14, 2048), "TN", "tall"), ((1000, 14, 1000), "TN", "flipped"),
+    ((256, 16, 128), "TN", "direct"), ((512, 16, 40), "NT", "strips"),
+    ((2048, 10, 4096), "TN", "tall"), ((2048, 5, 2048), "TN", "tall"),
+    ((512, 20, 100), "NT", "dot"), ((512, 24, 100), "NT", "strips"), ((512, 24, 200), "NT", "dot"),
 ])  # fmt: skip
 def test_choice(rng, shape, layouts, kind):
     m, n, k = shape
