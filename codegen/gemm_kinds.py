@@ -289,12 +289,12 @@ class Walked(Packed):
 
     def chunking(self) -> dict[str, int]:
         """How the product is shared out: strips of rows, columns of a cell."""
-        full, strips = self.walk.strips(self.m)
+        more, strips = self.walk.strips(self.m)
         fold = self.product.fold
         assert fold is not None
         kept = self.core.l2 // 2 * self.n // (fold.span * self.core.size)
         columns = self.walk.cell_columns(self.m, self.n, kept)
-        return {"mchunk": full, "wide": strips, "nchunk": columns}
+        return {"mchunk": more, "wide": strips, "nchunk": columns}
 
 
 def chunk_shape(m: int, n: int, k: int, core: Core) -> tuple[int, int]:

@@ -5,9 +5,12 @@ it is: no window is ever copied. Vectors lie along the rows of C, so A is turned
 sums are turned back on their way to C. A convolution's weight, and the gradient that its weight's
 gradient is made of, are small beside the windows.
 
-A tile has `rows` columns of C by up to three vectors of its rows. Its loop over k reads an offset
+A tile has `rows` columns of C by up to four vectors of its rows. Its loop over k reads an offset
 from a table, and each column's element there. Sums of a cell, some columns by a strip of rows, stay
 in cache from block to block of k.
+
+A is turned by squares. Where its runs along k are shorter than a vector, as of a weight whose
+channels change places, squares reach beyond them, and what is of the run is copied.
 
 Invariant: an element of C sums its products by blocks of k, in order, whatever the chunks.
 """
@@ -35,10 +38,12 @@ class Walk:
 
     element: str
     lanes: int
-    rows: int = 8  # columns of C in a tile: each has a pointer
-    most: int = 3  # vectors of a tile
-    depth: int = 128  # of k in a block
-    most_columns: int = 512  # of a cell
+    rows: tuple[int, ...] = (8, 8, 8, 6)  # columns of C in a tile of 1, 2 ... vectors: pointers
+    depth: int = 96  # of k in a block
+    most_columns: int = 480  # of a cell, a multiple of all rows
+    soon: int = 32  # of k, after which rows of A are asked for while they are turned
+    enough: int = 3  # elements of a row that are worth turning a square
+    asks: bool = True  # do tiles ask for what they will read in the next block of k?
     cells: int = 8  # at least, for threads to share
     by_strips: bool = False  # are there so many strips that they are shared out first?
 
@@ -47,24 +52,28 @@ class Walk:
         return walk_symbol(self.element)
 
     @property
+    def most(self) -> int:
+        """Vectors of a tile."""
+        return len(self.rows)
+
+    @property
     def columns(self) -> int:
         return self.lanes * self.most
 
     @property
     def tiles(self) -> list[Tile]:
-        return [Tile(self.element, self.lanes, self.rows, v) for v in range(1, self.most + 1)]
+        return [Tile(self.element, self.lanes, r, v) for v, r in enumerate(self.rows, 1)]
 
     def strips(self, m: int) -> tuple[int, int]:
-        """(strips of the most vectors, all strips) of C's rows; others have one vector less."""
+        """(strips that have a vector more, all strips) of C's rows: as few as can be, and even."""
         vectors = -(-m // self.lanes)
-        less = -vectors % self.most if vectors > 1 else 1
-        full = (vectors - less * (self.most - 1)) // self.most if vectors > 1 else 0
-        return full, full + less
+        count = max(1, -(-vectors // self.most))
+        return vectors % count, count
 
     def work_elements(self, m: int, k: int, core: Core) -> int:
         """The panels, then 64 bits for each of k."""
         vectors = -(-m // self.lanes)
-        return vectors * self.lanes * k + core.slack + k * 8 // core.size + 64
+        return vectors * self.lanes * k + core.slack + (k + self.depth) * 8 // core.size + 64
 
     def cell_columns(self, m: int, n: int, kept: int) -> int:
         """Enough for each block of a panel to be used often, few enough for all threads and for
@@ -82,10 +91,10 @@ class Walk:
     def busier(self, m: int, n: int, columns: int) -> int:
         """Columns of strips that one of two threads computes at most, who take cells from both
         ends. A cell costs as much as `START` columns more, to read the panels again."""
-        strips, ranges = self.strips(m)[1], -(-n // columns)
+        strips, ranges, rows = self.strips(m)[1], -(-n // columns), self.rows[-1]
         per = -(-strips // min(-(-self.cells // ranges), strips))
         costs = deque(
-            min(per, strips - s) * (-(-min(columns, n - first) // self.rows) * self.rows + START)
+            min(per, strips - s) * (-(-min(columns, n - first) // rows) * rows + START)
             for first in range(0, n, columns) for s in range(0, strips, per)
         )  # fmt: skip
         ends = [0, 0]
@@ -105,6 +114,13 @@ class Walk:
     def loop(self, t: Tile) -> str:
         lines = ["%row.p = getelementptr inbounds i64, ptr %rows, i64 %i",
                  "%row = load i64, ptr %row.p, align 8"]  # fmt: skip
+        if self.asks:
+            lines += [
+                f"%soon.p = getelementptr inbounds i64, ptr %row.p, i64 {self.depth}",
+                "%soon = load i64, ptr %soon.p, align 8",
+                f"%soon.at = getelementptr {t.element}, ptr %place.0, i64 %soon",
+                "call void @llvm.prefetch.p0(ptr %soon.at, i32 0, i32 3, i32 1)",
+            ]
         for v in range(t.vectors):
             lines += [
                 f"%bq.{v} = getelementptr inbounds {t.element}, ptr %b, i64 {v * t.lanes}",
@@ -158,7 +174,12 @@ def walk_symbol(element: str) -> str:
     return f"wengert_gemm_walk_{SHORT[element]}"
 
 
-# 16 registers have room for 6 x 2 sums. GF/s of one thread of a Zen 4 without AVX-512, forward,
+# 32 registers have room for 6 x 4 sums, and most layers have multiples of 64 channels. GF/s of one
+# thread of a Zen 5 (L2 of 1 MB), 8 x 3 sums without asking; 6 x 4; asking; oneDNN, forward and
+# input's gradient:
+#   64 channels of 56 x 56, 3 x 3, batch 32    226 219   226 225   239 243   166 221
+#   128 channels of 28 x 28, 3 x 3, batch 8    260 247   262 256   265 265   247 247
+# With 16 there is room for 6 x 2. GF/s of one thread of a Zen 4 without AVX-512, forward,
 # input's and weight's gradient, batch 8 (walked; packed; oneDNN):
 #   128 channels of 28 x 28, 3 x 3             79 81 79   76 78 75   79 81 72
 #   256 channels of 14 x 14, 3 x 3             79 78 84   76 74 79   81 82 73
@@ -170,7 +191,7 @@ def walk_symbol(element: str) -> str:
 def walk(element: str, target: Target = DEFAULT) -> Walk:
     if target.registers >= 32:
         return Walk(element, target.lanes(element))
-    return Walk(element, target.lanes(element), 6, 2, 256, 480, by_strips=True)
+    return Walk(element, target.lanes(element), (6, 6), 256, asks=False, by_strips=True)
 
 
 @cache

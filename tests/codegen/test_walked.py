@@ -1,5 +1,9 @@
 """Products with windows of an image, read in place or packed, against NumPy in float64."""
 
+import ctypes
+import mmap
+import sys
+
 import numpy as np
 import pytest
 from wengert.codegen import gemm, gemm_fold
@@ -88,10 +92,11 @@ def test_turned_weights_sums_and_tails(matmul, rng, kind):
 def test_strips_of_rows_cover_all(target):
     described = walk("float", target)
     for m in range(1, 700):
-        full, strips = described.strips(m)
+        more, strips = described.strips(m)
         vectors = -(-m // described.lanes)
-        others, less = strips - full, described.most - 1 if vectors > 1 else 1
-        assert full * described.most + others * less == vectors and others < described.most
+        least = (vectors - more) / strips
+        assert least == vectors // strips and strips == -(-vectors // described.most)
+        assert least + (more > 0) <= described.most
 
 
 def test_many_strips_are_shared_out_before_columns():
@@ -120,6 +125,37 @@ def test_memory_of_windows(rng):
     product = forward(np.zeros((4, 3, 3, 2), np.float32), image, (3, 2), (1, 1))
     assert product.fold.span == 3 * 9 * 11  # of one image
     assert gemm_fold.gathered(product).fold.span == image.size
+
+
+def before_a_wall(values):
+    """A copy whose last element lies right before memory that may not be read."""
+    page = mmap.PAGESIZE
+    size = -(-values.nbytes // page) * page
+    memory = mmap.mmap(-1, size + page)
+    copy = np.frombuffer(memory, values.dtype, values.size, size - values.nbytes)
+    copy[:] = values.ravel()
+    wall = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + size
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(wall), page, 0) == 0
+    return copy.reshape(values.shape)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is protected as on Linux")
+@pytest.mark.parametrize("m", [1, 5, 16, 37, 70])
+@pytest.mark.parametrize("size", [(1, 2), (3, 3), (5, 5), (7, 7)], ids=str)
+def test_weights_with_short_runs_are_read_to_their_last_element(matmul, rng, m, size):
+    """Channels change places, so k has runs of a window; sums are the bits of a plain weight's."""
+    image = rng.standard_normal((2, 21, 9, 12)).astype(np.float32)
+    stored = before_a_wall(rng.standard_normal((21, m, *size)).astype(np.float32))
+    turned = stored.transpose(1, 0, 2, 3)
+    plain = np.ascontiguousarray(turned)
+    product = forward(plain, image, size, (1, 1))
+    shape = wanted(plain, image, size, (1, 1)).shape
+    want = matmul(product, gemm.Walked)(plain, image, np.full(shape, np.nan, np.float32))
+    k = tuple((n, a, b) for (n, _, b), a in zip(product.fold.k, elements(turned)[1:]))
+    product = gemm.Matmul(**{**vars(product), "a": (elements(turned)[0], 1),
+                             "fold": Fold(k, product.fold.columns, product.fold.per)})  # fmt: skip
+    got = matmul(product, gemm.Walked)(stored, image, np.full(shape, np.nan, np.float32))
+    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("channels", [14, 29, 57])
