@@ -30,6 +30,7 @@ from . import (
     expand_frames,  # noqa: F401  enters its rules
     expand_order,  # noqa: F401  enters its rules
     expand_scatter,  # noqa: F401  enters its rules
+    expand_spread,  # noqa: F401  enters its rules
     expand_windows,  # noqa: F401  enters its rules
     loops,  # noqa: F401  enters its template
     order,  # noqa: F401  enters its templates

@@ -1,4 +1,5 @@
-"""Convolutions and pools, said in windows, products and reductions.
+"""Convolutions and pools, said in windows, products and reductions; expand_spread.py has the
+gradient of a convolution's input.
 
 A window view has the window's positions as dimensions of their own, so a pool is a reduction over
 them, and a convolution is a contraction over them: a product that reads the windows where they
@@ -14,7 +15,7 @@ from ..ir.types import float32, float64, int64
 from .affine import strides_of
 from .expand import filled, padded, rule
 from .expand_scatter import update
-from .private import CONTRACTION, COORDINATE, PRODUCT, WINDOW, Ints, numel
+from .private import CONTRACTION, COORDINATE, WINDOW, Ints, numel
 
 FLOATS = ("float32", "float64")
 
@@ -70,93 +71,6 @@ def depthwise(seen: Any, weight: Any, kernel: Ints, out: Ints) -> Any:
     dims = tuple(range(2, 2 + len(kernel)))
     total = TABLE["sum"](seen * scale, dim=dims, keepdim=True)
     return total.view((seen.shape[0], channels, *out))
-
-
-@rule("conv_input")
-def conv_input(grad: Any, weight: Any, bias: Any, *, size: Ints, stride: Ints, padding: Ints,
-               dilation: Ints, groups: int) -> Any:  # fmt: skip
-    kernel, out, dtype = tuple(weight.shape[2:]), tuple(grad.shape[2:]), grad.dtype
-    batch, outputs, channels = grad.shape[0], grad.shape[1], weight.shape[1] * groups
-    if dtype.name not in FLOATS or not numel((batch, channels, outputs, *out, *kernel, *size)):
-        return None
-    single, result = groups > 1 and channels == groups == outputs, None
-    if not single and set(stride) == {1} and turning_pays(
-            channels // groups, outputs // groups, numel(size), numel(out)):  # fmt: skip
-        result = correlated(grad, weight, size, padding, dilation, groups)
-    if result is None:
-        columns = spread_single(grad, weight) if single else spread(grad, weight, groups)
-        result = add_windows(columns, size, kernel, stride, padding, dilation, out)
-    if bias is not None:
-        result = result + bias.view((1, channels, *(1,) * len(size)))
-    return result
-
-
-def spread_single(grad: Any, weight: Any) -> Any:
-    """What each position of each window adds to the input, one channel per group."""
-    kernel, out = tuple(weight.shape[2:]), tuple(grad.shape[2:])
-    scale = weight.view((1, grad.shape[1], *kernel, *(1,) * len(out)))
-    return grad.view((*grad.shape[:2], *(1,) * len(kernel), *out)) * scale
-
-
-def spread(grad: Any, weight: Any, groups: int) -> Any:
-    """What each position of each window adds to the input."""
-    kernel, out = tuple(weight.shape[2:]), tuple(grad.shape[2:])
-    batch, outputs, channels = grad.shape[0], grad.shape[1] // groups, weight.shape[1]
-    rows = channels * numel(kernel)
-    matrix = weight.view((1, groups, outputs, rows)).permute((0, 1, 3, 2)).expand(
-        (batch, groups, rows, outputs))  # fmt: skip
-    product = PRODUCT(matrix, grad.view((batch, groups, outputs, numel(out))))
-    return product.view((batch, groups * channels, *kernel, *out))
-
-
-# Note [The input's gradient]
-# With strides of 1 it is a convolution of the bordered gradient with the kernel turned round, or a
-# product of which each row is added to its place. One thread, float32, batch 8, GF/s:
-#   channels, size, kernel     turned   added
-#   64x56x56, 64, 3x3            77       61
-#   128x28x28, 128, 3x3          75       66
-#   256x14x14, 256, 3x3          77       65
-#   512x7x7, 512, 3x3            63       45
-#   128x28x28 in 4 groups, 3x3   59       41
-#   6x14x14, 16, 5x5             21       50
-#   1x28x28, 6, 5x5               9       37
-# Turned, the sums run over the border too, rows fill tiles of 6 and windows are packed, at the
-# price of 4 rows; adding costs as much as 16 sums.
-
-
-def turning_pays(channels: int, outputs: int, size: int, out: int) -> bool:
-    """See Note [The input's gradient]."""
-    turned = outputs * size * (-(-channels // 6) * 6 + 4)
-    return turned < channels * out * (outputs + 16)
-
-
-def correlated(grad: Any, weight: Any, size: Ints, padding: Ints, dilation: Ints,
-               groups: int) -> Any:  # fmt: skip
-    """The input's gradient with strides of 1: a convolution with the kernel turned round.
-
-    Windows are gone through backwards, rather than the kernel: its runs are long, and are packed.
-    """
-    kernel, out = tuple(weight.shape[2:]), tuple(grad.shape[2:])
-    batch, outputs, channels = grad.shape[0], grad.shape[1] // groups, weight.shape[1]
-    low = [d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)]
-    need = [n + d * (k - 1) for n, d, k in zip(size, dilation, kernel)]
-    grad = bordered(grad, [(a, n - a - o) for a, n, o in zip(low, need, out)], 0)
-    if grad is None:
-        return None
-    steps = strides_of(tuple(weight.shape))
-    shape = (groups, channels, outputs, *kernel)
-    matrix = WINDOW(weight, size=shape, offset=0,
-                    strides=(outputs * steps[0], steps[1], steps[0], *steps[2:]))  # fmt: skip
-    matrix = matrix.view((1, *shape)).expand((batch, *shape))
-    lead, *inner = strides_of(tuple(grad.shape))[1:]
-    columns = WINDOW(
-        grad, size=(batch, groups, outputs, *kernel, *size),
-        strides=(lead * grad.shape[1], lead * outputs, lead,
-                 *(-s * d for s, d in zip(inner, dilation)), *inner),
-        offset=sum(s * d * (k - 1) for s, d, k in zip(inner, dilation, kernel)),
-    )  # fmt: skip
-    product = CONTRACTION(matrix, columns, batch=2, inner=1 + len(kernel))
-    return product.view((batch, groups * channels, *size))
 
 
 def add_windows(columns: Any, size: Ints, kernel: Ints, stride: Ints, padding: Ints,

@@ -121,3 +121,35 @@ def test_results_are_stored_as_they_are():
         compiled(x, w)
         assert len(re.findall(r"^ *then ", compiled.dump("kernels"), re.M)) == tails
         np.testing.assert_allclose(compiled(x, w).numpy(), function(x, w).numpy(), atol=1e-4)
+
+
+@pytest.mark.parametrize("size, kernel, stride, padding, groups", [
+    ((23,), (5,), (2,), (1,), 1), ((23,), (4,), (3,), (0,), 2),
+    ((9, 14), (3, 3), (2, 2), (1, 1), 1), ((12, 15), (4, 5), (2, 3), (2, 0), 1),
+    ((12, 11), (3, 3), (1, 2), (1, 1), 2), ((17, 13), (7, 2), (4, 3), (3, 0), 1),
+    ((7, 8, 9), (3, 2, 3), (2, 1, 2), (1, 0, 1), 1),
+    ((16, 16), (5, 3), (2, 4), (4, 0), 1),  # a phase that meets no part of the kernel
+], ids=str)  # fmt: skip
+def test_steps_go_by_phases(size, kernel, stride, padding, groups):
+    """Many channels; also transposed, with elements that no window reaches."""
+    dims, (m, c) = len(size), (12, 18)
+    convolve = getattr(F, f"conv{dims}d")
+    close(lambda x, w: convolve(x, w, None, stride, padding, 1, groups),
+          (2, c, *size), (m, c // groups, *kernel))  # fmt: skip
+    transposed = getattr(F, f"conv_transpose{dims}d")
+    more = tuple(s - 1 for s in stride)
+    close(lambda x, w, b: transposed(x, w, b, stride, padding, more, groups),
+          (2, c, *size), (c, m // groups, *kernel), (m,))  # fmt: skip
+
+
+def test_overlapping_windows_with_steps_are_products_of_phases():
+    """What does not overlap, and what few channels give, is one product that is added up."""
+
+    def products(channels, kernel):
+        function = torch.compile(lambda x, w: F.conv_transpose2d(x, w, stride=2))
+        for _ in range(2):
+            function(torch.ones(2, 32, 10, 10), torch.ones(32, channels, kernel, kernel))
+        return len(re.findall(r"^\d+: matmul ", function.dump("kernels"), re.M))
+
+    assert products(64, 3) == 4
+    assert products(64, 2) == products(1, 3) == 1
