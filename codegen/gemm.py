@@ -207,16 +207,16 @@ def is_streamed(p: Matmul, target: Target) -> bool:
 def is_cut_in_strips(p: Matmul, target: Target) -> bool:
     """Does L2 have room for A, and is there enough to do that tiles for a shape are worth 20 ms?
 
-    Few columns need not have all of A there at once. A B that stays in L1 as it is needs no
-    strips, unless it is stored by columns. An A that is stored by columns is packed, unless B is
-    small. Small products of a B stored by columns are strips on any CPU:
-    packing takes ten times as long where nearly all is edges (20 x 20 x 24: 4.2 us, strips 0.3).
-    So are few rows of long sums, of float32 while B stays near (one thread of a Zen 4 without
-    AVX-512, GF/s of strips, dot and packed, of float64 32x256x784 36, 30, 34, 32x4096x784 33, 23,
-    30, 48x48x4096 39, 28, 35, 32x32x512 36, 38, 29; of float32 4096x32x784 71, 52, 55, 32x256x784
-    73, 70, 68, 16x1024x1024 50, 53, 48), and few columns of a large A (strips, direct and packed:
-    4096x32x784 77, 79, 58, 10000x48x128 78, 61, 69, 2048x64x2048 72, 68, 72; of 24 columns 66, 73,
-    46; of float64 1024x48x1024 33, 31, 36).
+    Few columns need not have all of A there at once. A B that stays in L1 as it is needs no strips,
+    unless it is stored by columns (100 cubed on a Zen 5 direct 243, strips 229 GF/s). An A that is
+    stored by columns is packed, unless B is small. Small products of a B stored by columns are
+    strips on any CPU: packing takes ten times as long where nearly all is edges (20 x 20 x 24: 4.2
+    us, strips 0.3). So are few rows of long sums, of float32 while B stays near (one thread of a
+    Zen 4 without AVX-512, GF/s of strips, dot and packed, of float64 32x256x784 36, 30, 34,
+    32x4096x784 33, 23, 30, 48x48x4096 39, 28, 35, 32x32x512 36, 38, 29; of float32 4096x32x784 71,
+    52, 55, 32x256x784 73, 70, 68, 16x1024x1024 50, 53, 48), and few columns of a large A (strips,
+    direct and packed: 4096x32x784 77, 79, 58, 10000x48x128 78, 61, 69, 2048x64x2048 72, 68, 72; of
+    24 columns 66, 73, 46; of float64 1024x48x1024 33, 31, 36).
     """
     q, size = next(q for q in orientations(p) if Strips.can(q)), SIZE[ELEMENT[p.dtype]]
     short = min(q.m, q.n)
@@ -237,7 +237,7 @@ def is_cut_in_strips(p: Matmul, target: Target) -> bool:
     if q.m > 24:
         # short sums are mostly stores, of which strips make whole lines
         short = q.k <= 32 and q.m * q.n * size > 2**17
-        wide = q.n > WIDEST and (b_bytes > 2**15 or short)
+        wide = q.n > WIDEST and (b_bytes > target.l1 or short)
         return q.a[1] == 1 and (wide or b_bytes > 2**17)
     # few rows go through a larger B by blocks, which read memory in order
     room = target.l2 * 2 if q.m <= 4 else target.l2 * 7 // 8

@@ -61,6 +61,11 @@ class Walk:
         return self.lanes * self.most
 
     @property
+    def ahead(self) -> int:
+        """How much of k is between what a tile reads and what it asks for."""
+        return self.depth if self.asks else 0
+
+    @property
     def tiles(self) -> list[Tile]:
         return [Tile(self.element, self.lanes, r, v) for v, r in enumerate(self.rows, 1)]
 
@@ -73,7 +78,7 @@ class Walk:
     def work_elements(self, m: int, k: int, core: Core) -> int:
         """The panels, then 64 bits for each of k."""
         vectors = -(-m // self.lanes)
-        return vectors * self.lanes * k + core.slack + (k + self.depth) * 8 // core.size + 64
+        return vectors * self.lanes * k + core.slack + (k + self.ahead) * 8 // core.size + 64
 
     def cell_columns(self, m: int, n: int, kept: int) -> int:
         """Enough for each block of a panel to be used often, few enough for all threads and for
@@ -116,7 +121,7 @@ class Walk:
                  "%row = load i64, ptr %row.p, align 8"]  # fmt: skip
         if self.asks:
             lines += [
-                f"%soon.p = getelementptr inbounds i64, ptr %row.p, i64 {self.depth}",
+                f"%soon.p = getelementptr inbounds i64, ptr %row.p, i64 {self.ahead}",
                 "%soon = load i64, ptr %soon.p, align 8",
                 f"%soon.at = getelementptr {t.element}, ptr %place.0, i64 %soon",
                 "call void @llvm.prefetch.p0(ptr %soon.at, i32 0, i32 3, i32 1)",
