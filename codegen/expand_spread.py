@@ -1,7 +1,7 @@
 """The gradient of a convolution's input, and so transposed convolutions, said in products.
 
-Three ways: a convolution with the kernel turned round, one for each phase of the steps, or a
-product of which each row is added to its place; see Note [The input's gradient].
+Two ways: convolutions with the kernel turned round, one for each phase of the steps, or a product
+of which each row is added to its place; see Note [The input's gradient].
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ def conv_input(grad: Any, weight: Any, bias: Any, *, size: Ints, stride: Ints, p
     if dtype.name not in FLOATS or not numel((batch, channels, outputs, *out, *kernel, *size)):
         return None
     single, result = groups > 1 and channels == groups == outputs, None
-    if not single and turning_pays(channels // groups, outputs // groups,
-                                   numel(size) // numel(stride), numel(out)):  # fmt: skip
-        if set(stride) == {1}:
-            result = correlated(grad, weight, size, padding, dilation, groups)
-        elif set(dilation) == {1} and any(k > s for k, s in zip(kernel, stride)):
-            result = by_phases(grad, weight, size, stride, padding, groups)
+    overlap = set(dilation) == {1} and any(k > s for k, s in zip(kernel, stride))
+    each = numel(size) // numel(stride)
+    if not single and (set(stride) == {1} or overlap) and turning_pays(
+            channels // groups, outputs // groups, each, numel(out)):  # fmt: skip
+        result = turned(grad, weight, size, stride, padding, dilation, groups)
     if result is None:
         columns = spread_single(grad, weight) if single else spread(grad, weight, groups)
         result = add_windows(columns, size, kernel, stride, padding, dilation, out)
@@ -83,67 +82,38 @@ def turning_pays(channels: int, outputs: int, size: int, out: int) -> bool:
     return turned < channels * out * (outputs + 16)
 
 
-def correlated(grad: Any, weight: Any, size: Ints, padding: Ints, dilation: Ints,
-               groups: int) -> Any:  # fmt: skip
-    """The input's gradient with strides of 1: a convolution with the kernel turned round.
+def turned(grad: Any, weight: Any, size: Ints, stride: Ints, padding: Ints, dilation: Ints,
+           groups: int) -> Any:  # fmt: skip
+    """The input's gradient as convolutions with the kernel turned round.
 
-    Windows are gone through backwards, rather than the kernel: its runs are long, and are packed.
+    Elements that lie as far after a step meet the same part of the kernel, so those of such a phase
+    are a convolution with steps of 1; phases take turns in the result. Without steps there is one.
     """
     kernel, out = tuple(weight.shape[2:]), tuple(grad.shape[2:])
-    batch, outputs, channels = grad.shape[0], grad.shape[1] // groups, weight.shape[1]
-    low = [d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)]
-    need = [n + d * (k - 1) for n, d, k in zip(size, dilation, kernel)]
-    grad = bordered(grad, [(a, n - a - o) for a, n, o in zip(low, need, out)], 0)
-    if grad is None:
-        return None
-    steps = strides_of(tuple(weight.shape))
-    shape = (groups, channels, outputs, *kernel)
-    matrix = WINDOW(weight, size=shape, offset=0,
-                    strides=(outputs * steps[0], steps[1], steps[0], *steps[2:]))  # fmt: skip
-    matrix = matrix.view((1, *shape)).expand((batch, *shape))
-    lead, *inner = strides_of(tuple(grad.shape))[1:]
-    columns = WINDOW(
-        grad, size=(batch, groups, outputs, *kernel, *size),
-        strides=(lead * grad.shape[1], lead * outputs, lead,
-                 *(-s * d for s, d in zip(inner, dilation)), *inner),
-        offset=sum(s * d * (k - 1) for s, d, k in zip(inner, dilation, kernel)),
-    )  # fmt: skip
-    product = CONTRACTION(matrix, columns, batch=2, inner=1 + len(kernel))
-    return product.view((batch, groups * channels, *size))
-
-
-def by_phases(grad: Any, weight: Any, size: Ints, stride: Ints, padding: Ints,
-              groups: int) -> Any:  # fmt: skip
-    """The input's gradient with steps.
-
-    Elements that lie as far after a step meet the same part of the kernel, so those of a phase are
-    a convolution with steps of 1; phases take turns in the result.
-    """
-    kernel, out = tuple(weight.shape[2:]), tuple(grad.shape[2:])
-    phases = [[phase(*sides, r) for r in range(sides[3])]
+    phases = [[phase(*sides, after) for after in range(sides[3])]
               for sides in zip(size, kernel, padding, stride)]  # fmt: skip
-    low = [max(0, *(p.taps - 1 - p.base for p in of)) for of in phases]
+    low = [max(0, *(d * (p.taps - 1) - p.base for p in of)) for of, d in zip(phases, dilation)]
     high = [max(0, *(p.count + p.base - o for p in of)) for of, o in zip(phases, out)]
     grad = bordered(grad, list(zip(low, high)), 0)
     if grad is None:
         return None
-    batch, channels = grad.shape[0], weight.shape[1]
-    whole, parts, regions = (batch, groups * channels, *size), [], []
+    whole, parts, regions = (grad.shape[0], groups * weight.shape[1], *size), [], []
     across = strides_of(whole)
     rows = (*across[:2], *(s * t for s, t in zip(across[2:], stride)))
     for at in itertools.product(*phases):
         shape = (*whole[:2], *(p.count for p in at))
         if numel(shape):
             regions.append((sum(p.first * s for p, s in zip(at, across[2:])), rows))
-            part = of_phase(grad, weight, at, low, stride, groups)
+            part = of_phase(grad, weight, at, low, stride, dilation, groups)
             parts.append(filled(shape, 0, grad.dtype) if part is None else part.view(shape))
+    if len(parts) == 1:
+        return parts[0]
     return JOINED(*parts, size=whole, regions=tuple(regions))
 
 
 class Phase(NamedTuple):
-    """Elements that lie as far after the starts of windows, along one dimension: the first, how
-    many, where in the result's gradient the last window of the first begins, and which of the
-    kernel they meet: the first, how many."""
+    """Elements that lie as far `after` the starts of windows, along one dimension: the first, how
+    many, the last window over the first (`base`), and how many of the kernel they meet."""
 
     first: int
     count: int
@@ -160,10 +130,11 @@ def phase(size: int, kernel: int, padding: int, stride: int, after: int) -> Phas
 
 
 def of_phase(grad: Any, weight: Any, at: tuple[Phase, ...], low: list[int], stride: Ints,
-             groups: int) -> Any:  # fmt: skip
+             dilation: Ints, groups: int) -> Any:  # fmt: skip
     """The product of one phase in each dimension; None where it meets nothing of the kernel.
 
-    `low` is how far the gradient's border reaches before it.
+    `low` is how far the gradient's border reaches before it. Windows are gone through backwards,
+    rather than the kernel: its runs are long, and are packed.
     """
     batch, outputs, channels = grad.shape[0], grad.shape[1] // groups, weight.shape[1]
     taps, count = tuple(p.taps for p in at), tuple(p.count for p in at)
@@ -179,7 +150,8 @@ def of_phase(grad: Any, weight: Any, at: tuple[Phase, ...], low: list[int], stri
     lead, *inner = strides_of(tuple(grad.shape))[1:]
     columns = WINDOW(
         grad, size=(batch, groups, outputs, *taps, *count),
-        strides=(lead * grad.shape[1], lead * outputs, lead, *(-s for s in inner), *inner),
+        strides=(lead * grad.shape[1], lead * outputs, lead,
+                 *(-s * d for s, d in zip(inner, dilation)), *inner),
         offset=sum(s * (b + p.base) for s, b, p in zip(inner, low, at)))  # fmt: skip
     return CONTRACTION(matrix.view((1, *shape)).expand((batch, *shape)), columns, batch=2,
                        inner=1 + len(at))  # fmt: skip
