@@ -14,6 +14,8 @@ from .expand import filled, rule
 from .expand_windows import FLOATS, add_windows, bordered
 from .private import CONTRACTION, JOINED, PRODUCT, WINDOW, Ints, numel
 
+MOST_PHASES = 16  # each has a product and a region of the result
+
 
 @rule("conv_input")
 def conv_input(grad: Any, weight: Any, bias: Any, *, size: Ints, stride: Ints, padding: Ints,
@@ -24,9 +26,9 @@ def conv_input(grad: Any, weight: Any, bias: Any, *, size: Ints, stride: Ints, p
         return None
     single, result = groups > 1 and channels == groups == outputs, None
     overlap = set(dilation) == {1} and any(k > s for k, s in zip(kernel, stride))
+    few = set(stride) == {1} or (overlap and numel(stride) <= MOST_PHASES)
     each = numel(size) // numel(stride)
-    if not single and (set(stride) == {1} or overlap) and turning_pays(
-            channels // groups, outputs // groups, each, numel(out)):  # fmt: skip
+    if not single and few and turning_pays(channels // groups, outputs // groups, each, numel(out)):
         result = turned(grad, weight, size, stride, padding, dilation, groups)
     if result is None:
         columns = spread_single(grad, weight) if single else spread(grad, weight, groups)
