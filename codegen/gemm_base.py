@@ -19,9 +19,8 @@ ELEMENT = {"float32": "float", "float64": "double"}
 DTYPE = {element: dtype for dtype, element in ELEMENT.items()}
 SIZE = {"float": 4, "double": 8}
 
-# A chunk is worth waking a thread for (a fork and join costs 0.4 us hot, 30 us asleep).
-CHUNK_FLOPS = 2**18
 MAX_CHUNKS = 64
+WAITING = 4  # rows, or columns, with which a product waits for memory
 
 
 @dataclass(frozen=True)
@@ -116,12 +115,18 @@ class Kernel:
         """(items per chunk, rows per chunk)."""
         flops = max(self.product.flops, 1)
         if self.items > 1:
-            enough = -(-CHUNK_FLOPS // flops)
+            enough = -(-self.enough // flops)
             return max(enough, -(-self.items // MAX_CHUNKS)), max(self.extent, 1)
-        parts = max(1, min(flops // CHUNK_FLOPS, 16))
+        parts = max(1, min(flops // self.enough, 16))
         parts += parts > 1 and parts % 2  # else one of two threads has less to do
         step = self.row_step
         return 1, max(1, -(-self.extent // (parts * step))) * step
+
+    @property
+    def enough(self) -> int:
+        """Flops of a chunk; few rows wait for memory, however wide vectors are."""
+        few = min(self.m, self.n) <= WAITING
+        return min(self.target.chunk_flops, 2**18) if few else self.target.chunk_flops
 
     @property
     def extent(self) -> int:

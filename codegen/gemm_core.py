@@ -124,6 +124,7 @@ class Core:
         self.fields = FIELDS
         self.unroll = 4
         self.roomy, self.l2 = target.roomy, target.l2
+        self.chunk_flops = target.chunk_flops
         self.block_k = 512 if self.roomy else 256
         # a multiple of the tile's rows: 144 rows of 256 floats are 144 KB, a third of L2
         room = 585728 if self.roomy else 147456

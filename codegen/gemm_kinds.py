@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.cached import cached_property
 from .epilogue import Site
-from .gemm_base import CHUNK_FLOPS, DTYPE, ELEMENT, SIZE, Kernel, Matmul, added_up, checked
+from .gemm_base import DTYPE, ELEMENT, SIZE, Kernel, Matmul, added_up, checked
 from .gemm_core import ARGS_TYPE, CALLER, FIELDS, Core, core, field_index
 from .gemm_direct import Cut, DirectTile, best_tile, tile_name
 from .gemm_dot import DotTile
@@ -204,7 +204,7 @@ class Packed(Kernel):
     @property
     def arguments(self) -> list[tuple[str, str, str]]:
         """(field, type, value) of what the caller of the core fills in."""
-        p, shared = self.product, not self.parallel and self.product.flops >= 2 * CHUNK_FLOPS
+        p, shared = self.product, not self.parallel and self.product.flops >= 2 * self.enough
         values = {
             "m": p.m, "n": p.n, "k": p.k, "a": "%a", "rsa": p.a[0], "b": "%b",
             "rsb": p.b[0], "csb": p.b[1], "c": "%c", "ldc": p.c[0], "add": int(p.accumulate),
@@ -307,7 +307,7 @@ def chunk_shape(m: int, n: int, k: int, core: Core) -> tuple[int, int]:
         return core.even(m, core.block_rows, core.tile.rows), core.pack_columns
     width, tile = core.even(n, core.block_columns, core.tile.columns), core.tile
     depth = core.even(k, core.block_k, tile.lanes)
-    wanted = max(1, min(16, 2 * m * width * depth // CHUNK_FLOPS))
+    wanted = max(1, min(16, 2 * m * width * depth // core.chunk_flops))
     rows = -(-m // tile.rows)
     down = max(1, -(-m // core.block_rows))
     across = max(1, min(-(-wanted // down), width // (2 * core.pack_columns)))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..ir.cached import cached_property
-from .gemm_base import CHUNK_FLOPS, ELEMENT, SIZE, Matmul
+from .gemm_base import ELEMENT, SIZE, Matmul
 from .gemm_blocked import LINE, SLOW, Blocked, BlockedTile, even_tile, meet
 from .gemm_core import Core, turn_symbol
 from .gemm_direct import tile_name
@@ -114,7 +114,7 @@ class Strips(Blocked):
         """
         p, tile = self.product, self.tile
         strips = -(-p.n // self.columns)
-        wanted = max(1, min(CELLS, p.flops // CHUNK_FLOPS)) if p.items == 1 else 1
+        wanted = max(1, min(CELLS, p.flops // self.enough)) if p.items == 1 else 1
         high = min(wanted, p.m // HIGH) if p.k <= SHORT else 1
         across = min(strips, wanted // max(high, 1))
         kept = max(HIGH, self.target.l2 * 3 // 4 // (p.k * self.size))  # rows that L2 has room for

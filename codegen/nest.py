@@ -15,7 +15,10 @@ from dataclasses import dataclass, replace
 from .kernel import COORDINATE, STORE, Instr, Kernel
 
 COLUMNS = 64  # results that a turn computes in column form: a vector or a few of them
-GRAIN = 1 << 14  # cheap instructions per chunk: about 4 us
+GRAIN = 1 << 14  # cheap instructions per chunk
+# Cheap instructions that one thread does as soon as two, who have to tell each other: 2 to 5 us;
+# see Target.chunk_flops for products.
+ALONE = 1 << 17
 MOST_CHUNKS = 256
 TILE = 16  # of transposing loops: a cache line of floats
 SHORT_ROW, MANY = 17, 8  # shorter rows than this are reduced side by side, if so many
@@ -170,6 +173,8 @@ def _grain(kernel: Kernel, turns: int) -> int:
     """Turns per chunk: enough work to be worth a thread, and not too many chunks."""
     if kernel.together:
         return kernel.together
+    if kernel.points * kernel.weight() < ALONE:
+        return max(1, turns)
     work = kernel.points * kernel.weight() / max(1, turns)
     return max(1, math.ceil(GRAIN / max(1.0, work)), -(-turns // MOST_CHUNKS))
 

@@ -304,6 +304,20 @@ def test_two_threads_have_as_much_to_do(rng, m, n, k, layouts):
     assert kernel.chunks % 2 == 0 or kernel.chunks >= 16
 
 
+@pytest.mark.parametrize("target, shared", [(Target(), True), (ROOMY, False)],
+                         ids=["avx2", "roomy"])  # fmt: skip
+def test_products_of_few_microseconds_are_not_shared(target, shared):
+    """Wide vectors take half as long; few rows wait for memory, however wide they are."""
+
+    def chunks(m, n, k):
+        product = gemm.Matmul("product", "float32", m, n, k, (k, 1), (n, 1), (n, 1))
+        return gemm.emit(product, target).kernel.chunks
+
+    assert (chunks(64, 64, 64) > 1) is shared
+    assert chunks(32, 64, 64) == 1
+    assert chunks(128, 128, 64) > 1 and chunks(1, 512, 784) > 1
+
+
 def test_targets_know_caches():
     features = "+avx512f,+avx512vl,+avx512dq,+avx2,+fma"
     assert Target.of("x86_64", features, (48 << 10, 2 << 20)) == ROOMY
